@@ -1,4 +1,4 @@
-"""The Kubernetes scheduler, in Python: what plugin authors import, and ways to run it."""
+"""The Kubernetes scheduler in Python: the API for plugin authors, and functions to run it."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,7 @@ __all__ = [
 ]
 
 
-# What brings every plugin with it, imported when it is first asked for: plugin authors need none.
+# Imported on first use: these import every in-tree plugin, which plugin authors do not need.
 _LATER = {
     "Scheduler": "kubesched.run.scheduler_library",
     "explain": "kubesched.explanation.explain",
@@ -90,7 +90,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is seldom needed when it is first asked for."""
+    """Import the names of `_LATER` on first use."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LATER[name]), name)

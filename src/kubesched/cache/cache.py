@@ -1,6 +1,6 @@
 """The scheduler cache: nodes, bound pods and assumed pods, and the pods that have no node yet.
 
-Owns what assuming, confirming and forgetting a pod mean. The only caller of `cache.writer`.
+Owns the states of a pod: assumed, added (confirmed), forgotten. The only caller of `cache.writer`.
 
     a pod in the cache:        assume ──► assumed ──forget──► (gone)
                                              │ add (the API server shows it: confirmed)
@@ -52,7 +52,7 @@ class Cache:
         return self._cluster.shapes.pod_info(pod, raw)
 
     def keep_whole_pods(self) -> None:
-        """Keep the JSON of bound pods, from the next update of each on."""
+        """Keep the JSON of bound pods that are added or updated later."""
         self.keeps_whole_pods = True
 
     def add_whole(self, pod: PodInfo) -> None:
@@ -140,7 +140,7 @@ class Cache:
         if uid in self._cluster.pods.index_of:
             if self.is_bound(pod):
                 raise CacheError(f"pod {pod.key} ({uid}) is in the cache, so can't be assumed")
-            self.remove_pod(pod)  # Its nomination has served its purpose.
+            self.remove_pod(pod)  # A pod with a node needs no nomination.
         self._writer.add_pod(pod, node_name, self._whole(pod))
         self._assumed.add(uid)
 

@@ -22,7 +22,7 @@ CHECK_EVERY = 256
 
 
 def compact_if_due(cluster: Cluster) -> None:
-    """Compact if more values are unused than used; the sizes are checked now and then."""
+    """Compact if more values are unused than used; the sizes are checked periodically."""
     cluster.arrival_count += 1
     if cluster.arrival_count % CHECK_EVERY:
         return

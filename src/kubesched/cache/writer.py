@@ -1,6 +1,6 @@
 """Writes the tables of a cluster: every change of a node row or a pod entry happens here.
 
-Only `cache.cache` calls it, and decides what a change means: assumed, confirmed or forgotten.
+Only `cache.cache` calls it.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ class ClusterWriter:
         return row
 
     def _free_if_empty(self, row: int) -> None:
-        # A deleted node keeps its row until its last pod is gone: pods and nodes come over
-        # different watches, and a row dropped early would lose the requests of pods still leaving.
+        # A deleted node keeps its row until its last pod is gone: pods and nodes arrive by
+        # different watches, and a row dropped early would lose the requests of terminating pods.
         nodes = self._nodes
         if nodes.infos[row] is None and not nodes.pods_of[row] and not nodes.nominated_count[row]:
             nodes.row_of.pop(nodes.names[row], None)
@@ -354,7 +354,7 @@ class ClusterWriter:
             taken[name] = requested[place, row] = amount
 
     def _large(self, amount: int) -> int:
-        """Return an amount wrapped to int64; from now on floats are not exact."""
+        """Return an amount wrapped to int64, and record that floats are no longer exact."""
         self._nodes.has_small_numbers = False
         return (amount + 2**63) % 2**64 - 2**63
 

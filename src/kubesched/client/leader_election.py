@@ -279,7 +279,7 @@ class LeaderElector:
             self._seen = current.seen()
         if current.holder_identity and self._is_valid(now_s) and not self.is_leader:
             holder = current.holder_identity
-            # Once at level 0: it is why nothing is scheduled here.
+            # Once at level 0: it explains why nothing is scheduled here.
             level = 0 if holder != self._logged_holder else 4
             self._logged_holder = holder
             message = "Lease is held by and has not yet expired"

@@ -123,7 +123,7 @@ def _first_value(data: bytes) -> Any:
     try:
         return _DECODER.raw_decode(text)[0]
     except json.JSONDecodeError as problem:
-        # A text that ends too early is known at once; other errors need the scanner.
+        # Text that ends too early is detected directly; other errors need the scanner.
         if problem.pos >= len(text) or problem.msg.startswith("Unterminated string"):
             raise WireError(UNEXPECTED_END) from None
         raise WireError(_syntax_error(data)) from None
@@ -147,7 +147,7 @@ _DECODER: Final = json.JSONDecoder(parse_float=_Decimal.read, parse_constant=_re
 
 
 class _Reading:
-    """One run of the decoder, with its place in the document."""
+    """One run of the decoder, with its position in the document."""
 
     def __init__(self) -> None:
         self._struct_name = ""

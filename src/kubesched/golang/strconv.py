@@ -138,7 +138,7 @@ def _code_escape(char: str) -> str:
 
 
 def go_float(value: float, *, single: bool = False) -> str:
-    """Return the shortest digits that mean a float, as fmt's %v and strconv's 'g' write them."""
+    """Return the shortest digits that identify a float, as fmt's %v and strconv's 'g' do."""
     if single:
         try:
             value = float32(value)
@@ -154,7 +154,7 @@ def json_float(value: float) -> str:
 
 
 def plain_float(value: float) -> str:
-    """Return the shortest digits that mean a float, without an exponent (strconv's 'f')."""
+    """Return the shortest digits that identify a float, without an exponent (strconv's 'f')."""
     text = repr(float(value))
     # Nearly every float is written without an exponent already.
     return _format(value, -400, 400, "d") if "e" in text or "n" in text else text.removesuffix(".0")
@@ -185,7 +185,7 @@ def _format(value: float, least_power: int, end_power: int, exponent_format: str
 
 
 def float32(value: float) -> float:
-    """Return the nearest float32, spelled as the shortest decimal that means it.
+    """Return the nearest float32 as the shortest decimal that identifies it.
 
     Raises:
         OverflowError: The number is too large for a float32.

@@ -128,7 +128,7 @@ def parse_duration(text: str) -> int:
 
 
 def _fraction(digits: str, unit_ns: int) -> int:
-    # Go adds the fraction as a float64, so the digits beyond its precision are lost alike.
+    # Go adds the fraction as a float64, so that digits beyond its precision are lost here, too.
     return int(float(int(digits or "0")) * (float(unit_ns) / 10.0 ** len(digits)))
 
 

@@ -1,1 +1,1 @@
-"""Small tools with no Kubernetes in them."""
+"""Tools for all packages: clocks, tasks, klog's log lines, memory settings, text."""

@@ -20,7 +20,7 @@ from typing import Any, Final
 from kubesched.kit.clock import Clock
 
 _SIGNAL: Final = signal.SIGURG
-"""Ignored by default, so that one that comes late does no harm."""
+"""Ignored by default, so that a late signal does no harm."""
 _GRACE_S: Final = 1.0
 """How long a call may take to end after it was interrupted."""
 _LOOK_S_MAX: Final = 0.5
@@ -28,7 +28,7 @@ _LOOK_S_MIN: Final = 0.005
 
 
 class Interrupted(BaseException):  # As KeyboardInterrupt: `except Exception` must not catch it.
-    """Raised inside a call that is over its limit."""
+    """Raised inside a call that exceeds its limit."""
 
 
 class Call:
@@ -76,7 +76,7 @@ class Interrupter:
     # -- the watched thread -----------------------------------------------------------------------
 
     def start(self, limit_s_min: float) -> None:
-        """Watch this thread from now on; no limit is smaller than `limit_s_min`."""
+        """Start watching this thread; no limit is smaller than `limit_s_min`."""
         self._look_s = min(max(limit_s_min / 20, _LOOK_S_MIN), _LOOK_S_MAX)
         if self._thread is not None:
             return
@@ -106,10 +106,10 @@ class Interrupter:
                 calls.append(call)
                 return function(*arguments)
             finally:
-                # A signal after this no longer raises; one at this very line is in time.
+                # From here on a signal no longer raises; one that arrives on this line still does.
                 call.is_open = False
         finally:
-            # All of this inline, since the interpreter may also raise at the start of a function.
+            # Inline, without calls: the interpreter may also raise at the start of a function.
             try:
                 call.is_open = False
                 if not self._by_signal:
@@ -117,7 +117,7 @@ class Interrupter:
                         if call.is_due:
                             _raise_in(self._watched, None)
             except Interrupted:
-                pass  # It came after the call had returned.
+                pass  # It was raised after the call had returned.
             del calls[depth:]
             if calls:
                 calls[-1].start_s += self._now_s() - call.began_s

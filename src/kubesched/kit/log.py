@@ -368,7 +368,7 @@ class LogHandler(logging.Handler):
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
         self._log = log
-        # The message and the traceback only: the header of the line is ours.
+        # Only the message and the traceback: the line gets klog's header.
         self.setFormatter(logging.Formatter("%(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -378,7 +378,7 @@ class LogHandler(logging.Handler):
 
 
 def route_logging(log: Log) -> None:
-    """Write the records of Python's logging to a logger of ours from now on."""
+    """Write the records of Python's logging to this logger."""
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, LogHandler)]:
         root.removeHandler(handler)

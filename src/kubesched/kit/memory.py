@@ -16,7 +16,7 @@ _ROWS_PLANNED_FOR = 10_000
 
 @cache
 def keep_heap() -> None:
-    """Keep freed memory in the process from now on, up to some tens of megabytes.
+    """Keep freed memory in the process, up to some tens of megabytes.
 
     glibc raises its limits for mapping and trimming when a large block is freed; elsewhere this
     does nothing.
@@ -26,7 +26,7 @@ def keep_heap() -> None:
 
 
 def collect_rarely() -> None:
-    """Collect cyclic garbage after many more new objects than usual."""
+    """Collect cyclic garbage less often: after many more new objects than by default."""
     gc.set_threshold(100_000, 50, 100)
 
 
@@ -36,6 +36,6 @@ def budget(byte_count: int, row_count: int) -> int:
     Args:
         byte_count: The budget for up to 10,000 rows.
         row_count: The rows of the cluster. Each cached template takes memory per row, so
-            that with a constant budget ever fewer templates would fit and evict each other.
+            that a constant budget would hold fewer templates in larger clusters.
     """
     return byte_count * max(row_count, _ROWS_PLANNED_FOR) // _ROWS_PLANNED_FOR

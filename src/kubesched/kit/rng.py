@@ -1,6 +1,6 @@
 """Random numbers: one seed, one named stream for each use.
 
-Owns the only generator. The same seed gives the same run.
+Owns the only generator. Runs with the same seed are equal.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def _rendered(family: Family, name: str, sample_name: str, number: Callable[[flo
 
 def registry_of(measures: Measures) -> CollectorRegistry:
     """Return a registry of prometheus_client that shows these metrics."""
-    # A library of the program that embeds us, not a dependency.
+    # A library of the program that embeds the scheduler, not a dependency.
     from prometheus_client import CollectorRegistry  # noqa: PLC0415
 
     registry = CollectorRegistry(auto_describe=False)
@@ -81,7 +81,7 @@ class Exposed:
 
 
 class FamilyCollector:
-    """Shows our families to prometheus_client."""
+    """Shows the families to prometheus_client."""
 
     def __init__(self, measures: Measures) -> None:
         self._measures = measures

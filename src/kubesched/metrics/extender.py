@@ -1,7 +1,4 @@
-"""Metrics of the extender server.
-
-All of them are ours: upstream measures only the client's side.
-"""
+"""Metrics of the extender server. Upstream has none: it measures only the client side."""
 
 from __future__ import annotations
 

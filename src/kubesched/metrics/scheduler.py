@@ -1,7 +1,7 @@
 """The scheduler's metrics: upstream's names, kinds, labels, buckets and texts.
 
-Owns the list, and one metric of our own. A metric of a disabled feature is counted, but not shown;
-those of features that kubesched lacks are left out.
+Owns the list, and one metric of kubesched. A metric of a disabled feature is counted, but not
+shown; those of features that kubesched lacks are left out.
 Upstream: pkg/scheduler/metrics/metrics.go,
 pkg/scheduler/framework/plugins/volumebinding/metrics/metrics.go
 """
@@ -301,7 +301,7 @@ class PluginFaults:
         self._faults: CounterVec | None = None
 
     def show(self) -> None:
-        """Show the metric from now on."""
+        """Start showing the metric."""
         if self._faults is None:
             self._faults = Maker(self._measures, "kubesched_").counter_vec(
                 "plugin_faults_total",

@@ -1,7 +1,7 @@
 """Authentication of requests to the ops server.
 
 Owns the order of methods: authenticating proxy, client certificate, bearer token, anonymous. Never
-decides what a user may do.
+authorizes a request.
 Upstream: staging/src/k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go,
 authentication/request/*
 """

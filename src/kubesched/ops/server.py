@@ -108,8 +108,8 @@ class OpsServer:
         assert self._listener is not None
         settings, sources = self._settings, self._sources
         try:
-            # In a thread, since making a key takes a tenth of a second; meanwhile the cluster
-            # provides the client authorities.
+            # In a thread, since generating a key takes a tenth of a second; meanwhile the client
+            # authorities are read from the cluster.
             tls, _ = await asyncio.gather(
                 asyncio.to_thread(
                     ServingTls, settings, self._trust, clock=sources.clock, log=sources.log

@@ -76,6 +76,6 @@ class OpsSources:
     authentication_client: Requests | None = None
     """Sends TokenReviews; tokens are ignored if None."""
     authorization_client: Requests | None = None
-    """Sends SubjectAccessReviews; without it, only what is always allowed is allowed."""
+    """Sends SubjectAccessReviews; without it, only paths that are always allowed are served."""
     serving_metrics: ServingMetrics = field(default_factory=lambda: ServingMetrics(Measures()))
     """Metrics of the server."""

@@ -1,6 +1,6 @@
 """Status pages: /healthz, /livez, /readyz, /flagz and /statusz.
 
-Owns their texts and media types. Never knows what a check does.
+Owns their texts and media types. Checks are passed in.
 Upstream: staging/src/k8s.io/apiserver/pkg/server/healthz/healthz.go,
 staging/src/k8s.io/component-base/zpages
 """

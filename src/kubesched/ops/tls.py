@@ -38,7 +38,7 @@ class ServingTls:
     def __init__(self, settings: ServingSettings, trust: Trust, *, clock: Clock, log: Log) -> None:
         """Load or create the certificates; ServingError if they are invalid.
 
-        Takes a tenth of a second if a key has to be made: call it beside the event loop.
+        Takes a tenth of a second if a key has to be generated: call it in a thread.
         """
         self._settings = settings
         self._trust = trust

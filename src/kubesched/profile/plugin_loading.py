@@ -92,7 +92,7 @@ def name_of(factory: PluginFactory) -> str:
 
 def _add_to_path(directory: Path) -> None:
     """Append a directory to the module search path."""
-    # A Python script can import its neighbours; `kubesched` is started elsewhere.
+    # A Python script can import its neighbors; `kubesched` is started elsewhere.
     if str(directory) not in sys.path:
         sys.path.append(str(directory))
 
@@ -297,7 +297,7 @@ def _related(name: str, modules: Mapping[str, ModuleType]) -> dict[str, ModuleTy
 
 
 def _directory(module: ModuleType) -> Path | None:
-    """Return the directory of a module; None if its neighbours are unrelated."""
+    """Return the directory of a module; None if its neighbors are unrelated."""
     file = getattr(module, "__file__", None)
     directory = None if file is None else Path(file).parent
     return None if directory in _SHARED else directory

@@ -1,4 +1,4 @@
-"""Queueing hints: which events make which rejected pods worth another attempt.
+"""Queueing hints: which events let which rejected pods be tried again.
 
 Owns the registrations of every profile, and how hints run: for one pod, or once for many pods that
 the hint cannot tell apart. Never moves a pod.
@@ -23,11 +23,11 @@ from kubesched.snapshot.pod_info import PodInfo, PodShape
 
 _NODE_TAINT: Final = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
 READS: Final = ("nothing", "shape", "template", "pod")
-"""What a hint may declare to read of a pod, the least first."""
+"""The parts of a pod that a hint may declare to read, the smallest first."""
 
 
 class Strategy(IntEnum):
-    """When an event lets a pod be tried again; the greatest of several wins."""
+    """When a pod is tried again after an event; the greatest of several values wins."""
 
     SKIP = 0
     AFTER_BACKOFF = 1
@@ -35,7 +35,7 @@ class Strategy(IntEnum):
 
 
 Worth: TypeAlias = "list[tuple[Strategy, Collection[QueuedPodInfo]]]"
-"""Pods that are worth another attempt, by strategy."""
+"""Pods that are to be tried again, by strategy."""
 
 
 class Hint:
@@ -59,7 +59,7 @@ class HintsByReads(NamedTuple):
     template: tuple[Hint, ...] = ()
     pod: tuple[Hint, ...] = ()
     varying: tuple[Hint, ...] = ()
-    """Hints that read more of some pods than of others."""
+    """Hints whose `reads` depends on the pod."""
 
 
 def _sort_by_reads(hints: Sequence[tuple[Hint, str]]) -> HintsByReads:
@@ -149,7 +149,7 @@ class Hints:
     # -- one pod ----------------------------------------------------------------------------------
 
     def is_pod_worth_requeuing(self, queued: QueuedPodInfo, occurrence: Occurrence) -> Strategy:
-        """Return when an event lets one pod be tried again."""
+        """Return when a pod is tried again after an event."""
         # Parity: scheduling_queue.go isPodWorthRequeuing, v1.36.
         if not queued.has_rejectors:
             self._log.info("Worth requeuing because no failed plugins", level=6, pod=queued.pod)
@@ -169,7 +169,7 @@ class Hints:
         return strategy
 
     def _after_wildcard(self, queued: QueuedPodInfo, occurrence: Occurrence) -> Strategy:
-        # An event that names a pod concerns no other.
+        # An event that names a pod concerns only this pod.
         is_meant = occurrence.new is None or occurrence.new.uid == queued.pod.uid
         if self._log.enabled(6):
             if is_meant:
@@ -189,8 +189,8 @@ class Hints:
         """Return the pods of a group that an event may help.
 
         The result is that of running every hint for every pod, but a hint runs once for all pods
-        that it cannot tell apart. Only the subject, the pod of the group that the event is about,
-        is always judged alone.
+        that it cannot tell apart. Only the subject, the pod that the event is about, is always
+        checked individually.
         """
         if not group.rejectors or occurrence.event.is_wildcard:
             return self._one_by_one(group, occurrence)
@@ -336,7 +336,7 @@ class Hints:
         try:
             verdict = hint.call(pod, occurrence.old, occurrence.new)
             result: str = verdict.value
-        except Exception as problem:  # noqa: BLE001 - a hint that fails must not strand the pod
+        except Exception as problem:  # noqa: BLE001 - the pod must not be lost
             verdict, result = QueueingHint.QUEUE, "Error"
             message = "QueueingHintFn returns error"
             self._log_failure(hint, occurrence, problem, message, pod=pod)

@@ -18,7 +18,7 @@ class Nominator:
 
     Args:
         nominate: Writes a nomination to the pod table, replacing the pod's earlier one.
-        remove: Removes a pod's nomination; a pod that is on a node by now stays there.
+        remove: Removes a pod's nomination; a pod that is already on a node stays there.
         pod_of: Returns a pod by `namespace/name` as the watch last showed it.
         log: Where skipped nominations are logged.
     """

@@ -108,7 +108,7 @@ class PodStates:
     def _hold_back(self, queued: QueuedPodInfo, event: str, message: str) -> None:
         if queued.key not in self.unschedulable:
             self._log.info(message, level=5, pod=queued.pod, event=event, queue=UNSCHEDULABLE)
-        # A flushed pod that is gated is not tried, so nothing else would clear this.
+        # A flushed pod that is gated is not tried, so this is cleared nowhere else.
         queued.was_flushed_from_unschedulable = False
         self.unschedulable.add_or_update(queued, event)
 
@@ -142,7 +142,7 @@ class PodStates:
         return state == ACTIVE or (state == BACKOFF and self._settings.pop_from_backoff_queue)
 
     def count_rejectors(self, queued: QueuedPodInfo, sign: int) -> None:
-        """Count a pod as rejected by its plugins, or with -1 uncount it."""
+        """Add a pod to the number of pods that its plugins rejected, or with -1 subtract it."""
         if queued.has_rejectors:
             profile = queued.pod.scheduler_name
             for plugin in sorted(queued.rejector_plugins):
@@ -314,13 +314,13 @@ class BackoffQueue:
 class InFlight:
     """Popped pods whose attempts have not ended, and the events since each was popped.
 
-    A pod that comes back rejected is checked against those events: its attempt missed them.
+    A rejected pod is checked against those events when it returns: its attempt missed them.
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        # In the order of popping. A dict whose first key is removed again and again takes ever
-        # longer to find the next one; an OrderedDict does not.
+        # In the order of popping. If the first key of a dict is removed repeatedly, finding the
+        # next one takes longer and longer; with an OrderedDict it does not.
         self._pods: OrderedDict[str, tuple[int, PodInfo]] = OrderedDict()
         self._events: list[Occurrence] = []
         self._dropped = 0

@@ -1,4 +1,4 @@
-"""The plugins of the queue, replaceable as one: QueueSort order, PreEnqueue gate, queueing hints.
+"""The plugins of the queue, replaced together: QueueSort order, PreEnqueue gate, queueing hints.
 
 They are checked while they are built, so that replacing them cannot fail. Never holds a pod.
 Upstream: pkg/scheduler/scheduler.go New,
@@ -53,7 +53,7 @@ class Gate:
         if first := queued.gating_plugin:
             plugins = tuple(sorted(plugins, key=lambda plugin: plugin[0] != first))
         self._runs += 1
-        if self._runs % _SAMPLED_ONE_IN == 0:  # Upstream samples by chance.
+        if self._runs % _SAMPLED_ONE_IN == 0:  # Upstream samples randomly.
             plugins = tuple((name, self._measured(name, call)) for name, call in plugins)
         rejection = _first_rejection(plugins, queued.pod)
         if rejection is None:
@@ -166,6 +166,6 @@ class _Key:
             if self.order.sort_key is None:
                 return bool(self.order.less(self.queued, other.queued))
             return bool(self.value < other.value)
-        except Exception as problem:  # noqa: BLE001 - values of two kinds, or odd ones
+        except Exception as problem:  # noqa: BLE001 - incomparable values, or a failing comparison
             self.order.log_failure(problem)
             return self.queued.timestamp_s < other.queued.timestamp_s

@@ -1,6 +1,6 @@
 """The scheduling queue: every pod that waits for a node.
 
-Owns in which state a pod waits and what moves it. Never blocks: `pop` returns None when no pod is
+Owns the states of pods and the moves between them. Never blocks: `pop` returns None when no pod is
 ready, and `on_ready` is called when that changes.
 
                      add ──► gate ──rejected─► unschedulable (gated) ◄──────────────┐
@@ -147,7 +147,7 @@ class SchedulingQueue:
             self.on_ready()
 
     def update(self, old: PodInfo | None, new: PodInfo) -> None:
-        """Update a pod, in whatever state it waits."""
+        """Update a pod in any state."""
         # Parity: scheduling_queue.go Update, v1.36.
         events = [] if old is None else pod_scheduling_property_changes(old, new)
         if self._in_flight.add_pod_events(events, old, new):
@@ -403,7 +403,7 @@ class SchedulingQueue:
             self.on_ready()
 
     def flush_unschedulable_pods_left_over(self) -> None:
-        """Requeue the pods that no event helped for too long, in case a hint is wrong."""
+        """Requeue the pods that have waited too long for an event, in case a hint is wrong."""
         # Parity: scheduling_queue.go flushUnschedulablePodsLeftover, v1.36.
         now_s = self._clock.now_s()
         left_over = []

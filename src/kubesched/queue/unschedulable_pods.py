@@ -50,7 +50,7 @@ class PodsOfShape:
     def remove(self, key: str) -> None:
         del self.pods[key]
         if self._templates is not None:
-            # By its template at arrival: the pod may have changed since.
+            # By its template when it was added: the pod may have changed since.
             template = self._template_of.pop(key)
             same = self._templates[template]
             del same[key]

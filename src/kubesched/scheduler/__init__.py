@@ -1,1 +1,1 @@
-"""The running scheduler: its loop, what follows a decision, and what it does about failures."""
+"""The running scheduler: scheduling loop, binding cycle, failure handling."""

@@ -1,6 +1,6 @@
 """The binding cycle: wait on Permit, PreBind, Bind and PostBind, and the pool that runs it.
 
-Owns the order, what a failure of each step means, and how many bindings run at once. Cache and
+Owns the order, the handling of a failure in each step, and how many bindings run at once. Cache and
 queue change through the scheduler's inbox only: an attempt may be running while a binding waits.
 Upstream: pkg/scheduler/schedule_one.go bindingCycle, handleBindingCycleError
 """
@@ -47,7 +47,7 @@ SHOWN_CHECK_S: Final = 0.02
 
 @dataclass(slots=True)
 class Outstanding:
-    """Counts the bindings on their way to the API server, without those that are parked."""
+    """Counts the outstanding bindings, without those that are parked."""
 
     count: int = 0
     parked: int = 0
@@ -152,7 +152,7 @@ class BindingCycle:
         return None
 
     async def _bound_by_extender(self, assumed: AssumedPod) -> Status | None:
-        """Let the first extender that binds such pods bind it; None leaves it to Bind plugins."""
+        """Let the first extender that binds such pods bind it; None if Bind plugins have to."""
         # Parity: schedule_one.go extendersBinding, v1.36.
         for extender in assumed.binding_extenders:
             try:
@@ -169,8 +169,8 @@ class BindingCycle:
 
     async def _until_shown(self, pod: PodInfo) -> None:
         """If the pod is bound despite the error, wait until the watch shows it."""
-        # Differs: upstream frees the node at once, so two pods may share the place until the watch
-        # shows the first. The outcome of the attempt is the same.
+        # Differs: upstream frees the node at once, so two pods may use the same resources until the
+        # watch shows the first. The outcome of the attempt is the same.
         if self.node_of is None or not await self.node_of(pod):
             return
         end_s = self.clock.monotonic_s() + SHOWN_S_MAX
@@ -278,7 +278,7 @@ class BindingCycle:
             )
 
     def _forget_assumed(self, pod: PodInfo, node_name: str) -> BoundPod | None:
-        """Forget an assumed pod and return it; None if it is confirmed by now."""
+        """Forget an assumed pod and return it; None if it was confirmed meanwhile."""
         # Parity: cache.go ForgetPod, v1.36: a pod that was deleted and so forgotten before is no
         # error, and what it had reserved is free only now.
         bound = self.cache.bound_pod(pod.uid)

@@ -78,7 +78,7 @@ class EventHandlers:
                 self._add_unassigned(pod)
 
     def _is_ours(self, pod: PodInfo) -> bool:
-        """Return whether this scheduler places the pod, or has: its profile may be gone since."""
+        """Return whether this scheduler places the pod, or did with a profile since removed."""
         return pod.scheduler_name in self.scheduler_names or self.cache.is_assumed(pod)
 
     def apply(self, change: Change) -> None:
@@ -210,7 +210,7 @@ class EventHandlers:
         self.queue.move_all_to_active_or_backoff_queue(ASSIGNED_POD_DELETE, assumed, None)
 
     def _nomination_ended(self, pod: PodInfo) -> None:
-        """Wake pods that a nominated pod kept off its node, if not more important than it."""
+        """Requeue pods that a nominated pod of the same or a higher priority kept off its node."""
         self.queue.move_all_to_active_or_backoff_queue(
             ASSIGNED_POD_DELETE, pod, None, lambda other: other.priority <= pod.priority
         )

@@ -105,7 +105,7 @@ def _one_node_rejected(status: Status, plugins: set[str], pending: set[str]) -> 
 
 @dataclass(slots=True)
 class FailureHandler:
-    """Requeues a pod that was not bound, and reports why."""
+    """Requeues a pod that was not bound, and reports the failure."""
 
     cache: Cache
     queue: SchedulingQueue
@@ -145,7 +145,7 @@ class FailureHandler:
         self.patches.write(pod, UnschedulableCondition(reason, failed.message), failed.nominated)
 
     def put_back(self, queued: QueuedPodInfo) -> bool:
-        """Requeue the pod in its last watched state; return False if it is no longer ours."""
+        """Requeue the pod in its last watched state; return False if it no longer needs a node."""
         pod = queued.pod
         ref = Ref(pod.namespace, pod.name)
         watched = self.pods.get(pod.key)

@@ -91,7 +91,7 @@ class PodReporter:
     # -- pods that have none ----------------------------------------------------------------------
 
     def _unassigned(self, pod: PodInfo) -> PodReport:
-        if self.cache.is_assumed(pod):  # Its profile may be gone by now.
+        if self.cache.is_assumed(pod):  # Its profile may have been removed.
             return self._assumed(pod)
         if pod.scheduler_name not in self.profiles:
             return self._report(pod, state="foreign", text=foreign_text(pod, self.profiles))

@@ -1,7 +1,7 @@
 """The scheduling cycle: one attempt for one pod, from the queue to an assumed node.
 
-Owns the order: find a node, or preempt; then assume, reserve and permit. `binding_cycle` does what
-waits for the API server, `failure` handles failures.
+Owns the order: find a node, or preempt; then assume, reserve and permit. `binding_cycle` runs the
+steps that wait for the API server, `failure` handles failures.
 Upstream: pkg/scheduler/schedule_one.go scheduleOnePod, schedulingCycle, prepareForBindingCycle
 """
 
@@ -105,7 +105,7 @@ class SchedulingCycle:
     """The configured extenders; None for none."""
 
     def use_extenders(self, extenders: Extenders) -> None:
-        """Call these extenders from the next pod on."""
+        """Use these extenders for the next pods."""
         self.extenders = extenders if len(extenders) else None
         self.search.extender_count = len(extenders)
         self.search.has_extender_filters = extenders.has_filters

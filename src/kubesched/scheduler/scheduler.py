@@ -27,7 +27,7 @@ from kubesched.scheduler.schedule_one import SchedulingCycle
 SLICE_S: Final = 0.002
 """How long the loop works before it yields to other tasks."""
 OUTSTANDING_MAX: Final = 256
-"""Outstanding bindings at which the loop stops placing pods: more would rest on stale facts."""
+"""Outstanding bindings at which the loop stops placing pods: the cache would become stale."""
 OUTSTANDING_RESUME: Final = 192
 """Outstanding bindings at which the loop places pods again."""
 IDLE_S_MAX: Final = 1.0

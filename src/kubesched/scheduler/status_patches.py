@@ -36,7 +36,7 @@ class UnschedulableCondition:
 
 @dataclass(frozen=True, slots=True)
 class _StatusUpdate:
-    """The status that a pod is to have."""
+    """The desired status of a pod."""
 
     pod: PodInfo
     unschedulable: UnschedulableCondition | None
@@ -114,7 +114,7 @@ class StatusPatches:
             await asyncio.wait({sending})
 
     def bound(self, uid: str) -> None:
-        """Note that a pod is bound: its nomination is gone."""
+        """Record that a pod is bound, which clears its nomination."""
         self._expecting.discard(uid)
 
     def _send_more(self) -> None:

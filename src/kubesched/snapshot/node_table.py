@@ -1,9 +1,9 @@
 """Nodes as seen by plugins: a table of columns, one node of a table, one row as plain numbers.
 
 `NodeTable` holds one array per attribute, with one entry per node: `nodes.allocatable["cpu"]`.
-`NodeView` is one node of a table with the same attribute names, for plugins that judge node by
-node. `NodeRow` is one row as plain integers, for code that judges single rows.
-All of them are read-only.
+`NodeView` is one node of a table with the same attribute names, for plugins that evaluate one node
+at a time. `NodeRow` is one row as plain integers, for code that evaluates single rows. All of them
+are read-only.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ class NodeView:
     __slots__ = ("_info", "_position", "_table")
 
     def __init__(self, table: NodeTable, position: int, info: NodeInfo | None) -> None:
-        # Plugins that judge node by node create a thousand of these per pod.
+        # Plugins for one node create a thousand of these per pod.
         assert info is not None, "a table holds existing nodes only"
         self._table = table
         self._position = position
@@ -368,7 +368,7 @@ class NodeView:
 class NodeRow:
     """One row with the attributes of `NodeTable` as plain integers and bools.
 
-    Judging one row by integers is ten times as fast as by arrays with one element.
+    Evaluating one row by integers is ten times as fast as by arrays with one element.
     """
 
     __slots__ = (

@@ -1,6 +1,6 @@
 """Object stores: the objects that rules read besides pods and nodes, one store per kind.
 
-Owns lookup by key, and an epoch per kind that moves with every change that a rule may notice.
+Owns lookup by key, and an epoch per kind that increases with every change that a rule may notice.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ObjectStores:
 
     def __init__(self) -> None:
         self.change_count = 0
-        """Moves with the epoch of any store."""
+        """Increases with the epoch of any store."""
         self._by_struct: dict[type, ObjectStore[Any]] = {}
         for kind in KINDS:
             if kind.struct is not None and kind.store:

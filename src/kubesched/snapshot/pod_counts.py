@@ -2,7 +2,7 @@
 
 A tally is the sum per row of a number that every pod contributes, for example 1 if a selector
 matches its label class. A domain table sums a tally per topology domain. Both are built once and
-then follow the change log; at any time they equal a rebuilt one. Never judges a node, and never
+then follow the change log; at any time they equal a rebuilt one. Never filters a node, and never
 writes a table.
 """
 
@@ -159,7 +159,7 @@ class Tally:
         self._seen = self._log.stamp
 
     def _forget_hits(self) -> None:
-        # One number is skipped, so that readers that saw all hits so far notice too.
+        # One number is skipped, so that readers that have read all hits notice it, too.
         self.first_hit += len(self.hits) + 1
         self.hits.clear()
 

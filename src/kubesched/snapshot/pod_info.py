@@ -8,8 +8,8 @@ When are two pods the same? There is one notion for each purpose, from coarse to
   terms and requests, usage by shape, queueing hints that read `shape` |
 | template: `pod.template` | shape, labels, controller and node name | verdicts and scores of local
   plugins, counts of coupled plugins, queueing hints that read `template` |
-| template and fields: `framework.pod_keys` | template, and the fields beside it that an out-of-tree
-  plugin was seen to read | the same, in profiles with such plugins |
+| template and fields: `framework.pod_keys` | template, and the other fields that an out-of-tree
+plugin has read | the same, in profiles with such plugins |
 
 A plugin's `fragment` does not identify pods: it names a column that several templates share.
 Upstream: pkg/scheduler/framework/types.go PodInfo

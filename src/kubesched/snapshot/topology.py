@@ -1,7 +1,7 @@
 """Topology domains of nodes, and sets of rows in domains whose pod count is above a limit.
 
 A domain is one value of a topology key, a row's domain is the id of its label value. Never counts a
-pod, never judges a node, and never writes a table.
+pod, never filters a node, and never writes a table.
 """
 
 from __future__ import annotations

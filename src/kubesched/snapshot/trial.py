@@ -1,8 +1,8 @@
 """Trials: the usage of some nodes as if pods had been added or removed.
 
-Preemption and nominated pods are judged on a trial: a list of steps (pods added or removed, one per
-row) and the usage columns that follow from them, computed at their first use. The cluster's tables
-are never touched, so an exception leaves nothing to undo.
+Preemption and nominated pods are evaluated on a trial: a list of steps (pods added or removed, one
+per row) and the usage columns that follow from them, computed at their first use. The cluster's
+tables are never touched, so an exception leaves nothing to undo.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _values(by_shape: IntColumn | None, shapes: IdColumn, absent: BoolColumn) ->
 
 
 class Turns:
-    """Pods to be added one turn after the other, one per row; their values are looked up once."""
+    """Pods to be added in turns, one per row and turn; their values are looked up once."""
 
     __slots__ = ("_absent", "_shapes", "_sums", "index")
 

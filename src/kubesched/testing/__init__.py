@@ -96,7 +96,7 @@ _LAZY: Final = {name: module for module, names in _MODULES.items() for name in n
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name on first use if it needs half of the package."""
+    """Import names on first use that import large parts of the package."""
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"kubesched.{_LAZY[name]}"), name)

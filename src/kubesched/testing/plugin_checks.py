@@ -1,10 +1,10 @@
-"""`check_plugin`: checks whether a plugin keeps the rules that the scheduler relies on.
+"""`check_plugin`: checks whether a plugin follows the rules that the scheduler relies on.
 
 Results have the right type and range; repeated calls, a new instance and another order of nodes
 give the same result; arguments stay unchanged; kept results stay right; both forms of a plugin
 decide the same. Uses recorded clusters by default, and needs no running scheduler.
 
-    def test_it_keeps_the_rules():
+    def test_it_follows_the_rules():
         report = check_plugin(SpareGpu, SpareGpuColumns)
         assert report.score_range == (0, 100)
 """
@@ -57,7 +57,7 @@ class PluginCheckError(AssertionError):
 
 @dataclass(slots=True)
 class PluginReport:
-    """What a plugin did during the check; a test should assert that it did something."""
+    """The results of a plugin during the check; a test should assert that there are some."""
 
     name: str
     points: tuple[str, ...]

@@ -64,7 +64,7 @@ class Indexes:
         return position < len(self.intervals) and self.intervals[position][0] <= index
 
     def __str__(self) -> str:
-        """Return the text in a status: two neighbours are listed, more are a range."""
+        """Return the text in a status: two neighbors are listed, more are a range."""
         return ",".join(_shown(first, last) for first, last in self.intervals)
 
     def missing(self, below: int) -> Iterator[int]:

@@ -67,7 +67,7 @@ def strict_decoding_error(problems: list[str]) -> str:
 
 
 class _Reading:
-    """One pass over a document: its place and its findings."""
+    """One pass over a document: its position and its findings."""
 
     __slots__ = ("first_error", "is_muted", "path", "problems", "root", "seen")
 

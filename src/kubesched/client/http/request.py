@@ -1,6 +1,7 @@
 """Requests with rate limiting, credentials, retries and metrics.
 
-Owns rate limiting, credentials, headers and the retries of client-go. Knows no resource: rest does.
+Owns rate limiting, credentials, headers and the retries of client-go. Resources and their paths are
+in rest.
 Upstream: staging/src/k8s.io/client-go/rest/request.go, with_retry.go
 """
 

@@ -43,7 +43,7 @@ class ResponseReader:
         self.is_kept = True
         """Whether the connection can be used for another request."""
         self._parser = HttpResponseParser(self)
-        # A server that sends a length with chunks gets its response read, but not a second request.
+        # A response with both a length and chunks is read, but the connection is not reused.
         self._parser.set_dangerous_leniencies(lenient_chunked_length=True)
         self._is_awaited = False
         self._is_in_body = False
@@ -84,7 +84,7 @@ class ResponseReader:
             raise ResponseError("unexpected EOF")
         self.on_message_complete()
 
-    # -- what httptools calls -------------------------------------------------------------------
+    # -- callbacks of httptools -----------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         """Start a response, possibly after an interim one."""

@@ -210,7 +210,7 @@ class KnownObjects:
     def put(self, key: str, uid: str, version: str) -> tuple[str, str]:
         """Record an object; return ADDED, MODIFIED or nothing, and the uid of a replaced object.
 
-        An older version is ignored except in a pass: a list is right even if the server was
+        An older version is ignored except in a pass: a list is current even if the server was
         restored to an older state.
         """
         entry = f"{uid} {version}"
