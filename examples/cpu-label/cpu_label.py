@@ -1,4 +1,4 @@
-"""Lets pods only onto nodes that are labelled `cpu=true`."""
+"""Lets pods only onto nodes that are labeled `cpu=true`."""
 
 from kubesched import CycleState, Handle, NodeTable, NodeView, PodInfo, Status, unschedulable
 
