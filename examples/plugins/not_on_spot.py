@@ -6,7 +6,7 @@ from kubesched import CycleState, NodeTable, PodInfo, Rejected, unresolvable
 
 
 class NotOnSpotArgs(msgspec.Struct, frozen=True):
-    """What a configuration may say under pluginConfig: label, value, priorityMin."""
+    """The arguments under pluginConfig: label, value, priorityMin."""
 
     label: str = "example.com/lifecycle"
     value: str = "spot"

@@ -8,7 +8,7 @@ import kubesched
 
 
 async def work() -> None:
-    """Schedule for a minute; anything else may run beside it."""
+    """Schedule for a minute; other tasks may run at the same time."""
     async with kubesched.Scheduler(plugins=[SpareGpu]) as scheduler:
         await scheduler.clock.sleep(60)
 

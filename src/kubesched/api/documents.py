@@ -40,7 +40,7 @@ def version_of(document: Mapping[str, Any]) -> str:
 
 
 def labels_of(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return its labels; not to be written."""
+    """Return its labels; do not modify them."""
     return (document.get("metadata") or {}).get("labels") or {}
 
 

@@ -63,7 +63,7 @@ class MalformedObject(ValueError):  # noqa: N818  # The name users of the packag
         return type(self)(**{**vars(self), **parts})
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Survive pickling, which would otherwise hand the text to a keyword-only constructor."""
+        """Support pickling, which would otherwise pass the text to a keyword-only constructor."""
         return partial(type(self), **vars(self)), ()
 
 

@@ -96,7 +96,7 @@ class Requirement:
 class Selector:
     """Requirements that must all match, sorted by key; without any, everything matches.
 
-    With `selectable` false it matches nothing, whatever the requirements.
+    With `selectable` false it matches nothing, regardless of the requirements.
     """
 
     requirements: tuple[Requirement, ...] = ()

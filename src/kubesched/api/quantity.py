@@ -84,7 +84,7 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: str | int | float) -> "Quantity":
-        """Return the quantity a JSON string or number stands for, or raise ValueError."""
+        """Return the quantity of a JSON string or number, or raise ValueError."""
         if isinstance(text, bool):
             raise ValueError(FORMAT_WRONG)
         return _parse(text.strip(_WHITE_SPACE) if isinstance(text, str) else str(text))

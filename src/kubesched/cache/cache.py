@@ -186,7 +186,7 @@ class Cache:
 
 
 class UnassignedPods:
-    """Pods without a node by `namespace/name`, ours and other schedulers', as last watched.
+    """Pods without a node by `namespace/name`, those of other schedulers included, as last watched.
 
     Upstream: client-go listers, as pkg/scheduler/schedule_one.go uses them
     """

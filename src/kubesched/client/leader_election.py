@@ -58,7 +58,7 @@ class LeaderCallbacks:
     """Callbacks for the start and end of leadership."""
 
     on_started_leading: Callable[[], Coroutine[Any, Any, None]]
-    """Runs while leading; cancelled at the end of leadership."""
+    """Runs while leading; canceled at the end of leadership."""
     on_stopped_leading: Callable[[], Awaitable[None]]
     """Awaited at the end, even without leadership."""
 
@@ -159,7 +159,7 @@ class LeaderElector:
         return self._observed.holder_identity
 
     async def run(self) -> None:
-        """Acquire and hold the lease until it is lost, `stop` is called, or the task is cancelled.
+        """Acquire and hold the lease until it is lost, `stop` is called, or the task is canceled.
 
         Raises what the work of the leader raised: a leader that does nothing must not hold a lease.
         """

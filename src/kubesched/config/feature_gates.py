@@ -238,7 +238,7 @@ def _parse_settings(text: str) -> dict[str, bool]:
 
 def _resolve(settings: Mapping[str, bool], versions: EffectiveVersions) -> FeatureGates:
     # Parity: feature_gate.go unsafeSetFromMap, v1.36. Upstream goes through a map, so that the
-    # order of several errors is open; ours is that of the command line.
+    # order of several errors is not determined; here it is that of the command line.
     errors: list[str] = []
     for name, value in settings.items():
         gate = known_gates().get(name)

@@ -110,7 +110,7 @@ def _parse(data: bytes) -> tuple[Json, list[str]]:
         raise _rejected(str(error)) from None
 
 
-# What Go's unicode.IsSpace knows; Python also strips the separators 0x1c to 0x1f.
+# The characters of Go's unicode.IsSpace; Python also strips the separators 0x1c to 0x1f.
 _GO_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     chr(code) for code in range(0x2000, 0x200B)
 )

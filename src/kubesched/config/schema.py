@@ -170,7 +170,7 @@ EXTENDER = _struct(
     bindVerb=_optional(STRING),
     enableHTTPS=_optional(BOOL),
     tlsConfig=_pointer(TLS_CONFIG),
-    # A struct is never empty to Go's encoder, whatever its tag says.
+    # Go's encoder never treats a struct as empty, regardless of its tag.
     httpTimeout=Field(DURATION),
     nodeCacheCapable=_optional(BOOL),
     managedResources=_optional(Slice(MANAGED_RESOURCE)),

@@ -38,8 +38,8 @@ from kubesched.golang.time import format_duration
 
 _REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 
-# The points that are searched for removed plugins. Upstream walks a map of them, so that the
-# order of its messages is open; ours is that of the type.
+# The points that are searched for removed plugins. Upstream walks a map of them, so that the order
+# of its messages is not determined; here it is that of the type.
 _CLASSIC_POINTS = tuple(
     point for point in POINTS if point not in ("multiPoint", "placementGenerate", "placementScore")
 )

@@ -65,7 +65,7 @@ class PluginVerdicts:
 def verdicts_by_plugin(
     profile: Profile, view: ClusterView, pod: PodInfo, rows: Rows
 ) -> list[PluginVerdicts]:
-    """Return every filter's verdicts on some rows, whatever the filters before it decided.
+    """Return every filter's verdicts on some rows, regardless of earlier filters.
 
     Plugins that reject the pod as a whole are included even if they have no filter.
     """

@@ -231,7 +231,7 @@ def _at_line(line: int, problem: str) -> str:
 
 
 class _Key(NamedTuple):
-    """A key of a map that is not a string: Go's maps tell 1 from 1.0 and true."""
+    """A key of a map that is not a string: Go's maps distinguish 1, 1.0 and true."""
 
     kind: str
     value: Resolved

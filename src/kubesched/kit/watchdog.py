@@ -1,7 +1,7 @@
 """A thread that reports where the event loop is blocked.
 
-Owns the heartbeat of one loop, and calls a fallback that serves in its place meanwhile. It only
-reports: nothing is ended.
+Owns the heartbeat of one loop, and calls a fallback that serves while it is blocked. It only
+reports, and ends nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Watchdog:
         self.is_blocked = False
 
     async def keep_beating(self, each_time: Callable[[], None]) -> None:
-        """Beat periodically, and call a function each time, until cancelled."""
+        """Beat periodically, and call a function each time, until canceled."""
         try:
             while True:
                 await self._clock.sleep(BEAT_S)

@@ -1,7 +1,7 @@
 """HTTP requests and responses of the ops and extender servers.
 
 Owns the conversion from and to aiohttp, plain-text errors as Go's http.Error writes them, Status
-objects, content negotiation and the routing of paths. Never knows a page.
+objects, content negotiation and the routing of paths. Pages are in other modules.
 Upstream: Go's net/http Error, staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters
 """
 

@@ -1,7 +1,7 @@
 """The ops server: health, metrics and debug pages behind a chain of filters.
 
 Owns the listener, start and stop, and the order of filters: log, cache control, authentication,
-authorization, page. Never knows the content of a page.
+authorization, page. The content of pages is in other modules.
 Upstream: cmd/kube-scheduler/app/server.go buildHandlerChain and newEndpointsHandler,
 staging/src/k8s.io/apiserver/pkg/server/secure_serving.go
 """

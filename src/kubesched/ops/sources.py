@@ -1,6 +1,6 @@
 """The data sources of the ops server's pages.
 
-Owns their types. Never knows an implementation.
+Owns their types. Implementations are passed in.
 Upstream: cmd/kube-scheduler/app/server.go newEndpointsHandler
 """
 

@@ -123,7 +123,7 @@ def with_affinity(pod: PodInfo, **parts: object) -> PodInfo:
 
 
 def without_one(parts: tuple[PartT, ...], dropped: object) -> tuple[PartT, ...]:
-    """Return a list without this very part; others may be equal to it."""
+    """Return a list without this object; equal ones are kept."""
     for place, part in enumerate(parts):
         if part is dropped:
             return parts[:place] + parts[place + 1 :]

@@ -1,7 +1,7 @@
 """Queueing hints: which events let which rejected pods be tried again.
 
 Owns the registrations of every profile, and how hints run: for one pod, or once for many pods that
-the hint cannot tell apart. Never moves a pod.
+the hint cannot distinguish. Never moves a pod.
 Upstream: pkg/scheduler/scheduler.go buildQueueingHintMap,
 pkg/scheduler/backend/queue/scheduling_queue.go isPodWorthRequeuing
 """
@@ -189,7 +189,7 @@ class Hints:
         """Return the pods of a group that an event may help.
 
         The result is that of running every hint for every pod, but a hint runs once for all pods
-        that it cannot tell apart. Only the subject, the pod that the event is about, is always
+        that it cannot distinguish. Only the subject, the pod that the event is about, is always
         checked individually.
         """
         if not group.rejectors or occurrence.event.is_wildcard:

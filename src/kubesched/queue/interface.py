@@ -1,6 +1,6 @@
 """Types shared by the modules of the queue: settings, plugins of a profile, events, metrics.
 
-Nothing here knows a plugin by name.
+Nothing here depends on the name of a plugin.
 Upstream: pkg/scheduler/backend/queue/scheduling_queue.go (options),
 pkg/scheduler/metrics/metrics.go
 """

@@ -49,7 +49,7 @@ class Nominator:
     def add_nominated_pod(self, pod: PodInfo, node_name: str | None = None) -> None:
         """Nominate a pod to `node_name`, or if that is None to the node that its status names.
 
-        An empty name removes the nomination, whatever the status says.
+        An empty name removes the nomination, regardless of the status.
         """
         # Parity: nominator.go addNominatedPodUnlocked, v1.36.
         self.delete_nominated_pod(pod)

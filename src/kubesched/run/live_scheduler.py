@@ -337,7 +337,7 @@ class LiveScheduler:
         await self.stop_tasks()
 
     async def stop_tasks(self) -> None:
-        """Stop all background tasks, ours and those of plugins."""
+        """Stop all background tasks, including those of plugins."""
         self.environment.guard.stop()
         await self.tasks.stop()
         for profile_set in (*self.retiring, self.profile_set):

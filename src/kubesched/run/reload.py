@@ -101,7 +101,7 @@ class Reloader:
         self.files.watch(self._watched_files())
 
     async def run(self) -> None:
-        """Reload changed files until cancelled."""
+        """Reload changed files until canceled."""
         self.log.info("Watching files for changes", files=[str(path) for path in self.files])
         while True:
             await self.clock.sleep(CHECK_S)

@@ -16,7 +16,7 @@ from kubesched.plugins.in_tree import IN_TREE
 
 
 def always_watched() -> list[Resource]:
-    """Return the kinds that are watched whatever plugins are enabled."""
+    """Return the kinds that are watched regardless of the enabled plugins."""
     return [kind.resource for kind in KINDS if kind.is_always_watched]
 
 

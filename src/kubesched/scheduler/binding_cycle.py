@@ -104,7 +104,7 @@ class BindingCycle:
         except Exception as problem:  # noqa: BLE001 - a plugin must not stop the loop
             failed = of_binding(error(f"{type(problem).__name__}: {problem}"))
         finally:
-            # Also when cancelled: the process ends, and its assumed pods with it.
+            # Also when canceled: the process ends, and its assumed pods with it.
             running.dec()
             self.outstanding.end()
         if failed is not None:
@@ -280,7 +280,7 @@ class BindingCycle:
     def _forget_assumed(self, pod: PodInfo, node_name: str) -> BoundPod | None:
         """Forget an assumed pod and return it; None if it was confirmed meanwhile."""
         # Parity: cache.go ForgetPod, v1.36: a pod that was deleted and so forgotten before is no
-        # error, and what it had reserved is free only now.
+        # error, and its reserved resources are free only now.
         bound = self.cache.bound_pod(pod.uid)
         if bound is None:
             return BoundPod(pod, node_name, None)

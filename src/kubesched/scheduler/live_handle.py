@@ -132,7 +132,7 @@ def _available(part: Any, name: str) -> Any:
 class LiveApiClient:
     """The API client of plugins, on top of the scheduler's client.
 
-    Upstream: client-go's clientset, as framework.Handle hands it out
+    Upstream: client-go's clientset, as framework.Handle returns it
     """
 
     def __init__(self, client: Client) -> None:

@@ -50,7 +50,7 @@ class ParallelCalls(Generic[FailureT]):
             task.cancel()
 
     def _stopped(self) -> FailureT | None:
-        """Return the failure of a cancelled call."""
+        """Return the failure of a canceled call."""
         return None
 
 

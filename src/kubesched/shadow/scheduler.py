@@ -70,7 +70,7 @@ class UndecidedPod(NamedTuple):
     def precedes(self, other: UndecidedPod | None) -> bool:
         """Return whether it must be decided before another undecided pod.
 
-        A later pod may have arrived after the decision, whatever its priority.
+        A later pod may have arrived after the decision, regardless of its priority.
         """
         return other is not None and self.number < other.number and not other.order < self.order
 

@@ -67,7 +67,7 @@ class LabelColumn:
 
 
 class NodeCounters:
-    """The amounts of one row as plain integers, for judging a single row.
+    """The amounts of one row as plain integers, for evaluating a single row.
 
     Reading an array entry takes ten times as long, a map entry five times. So cpu and memory, which
     nearly all pods request, have attributes of their own.

@@ -60,7 +60,7 @@ class NodeInfo:
         self.annotations: Mapping[str, str] = MappingProxyType(meta.annotations or {})
         self.taints = tuple(Taint(t.key, t.value or "", t.effect) for t in spec.taints or ())
         self.taint_times = tuple(t.time_added for t in spec.taints or ())
-        # No plugin reads these; a change of them is an event all the same.
+        # No plugin reads these, but a change of them is an event.
         self.conditions = tuple({c.type: c.status for c in status.conditions or ()}.items())
         self.unschedulable = bool(spec.unschedulable)
         quantities = parse_quantities(status.allocatable)

@@ -406,7 +406,7 @@ class _Source(NamedTuple):
 
 def _source_of(pod: Pod) -> _Source:
     spec, status = pod.spec, pod.status
-    # Rules know a claim by its own name; the name of any other volume is part of messages.
+    # Rules identify a claim by its own name; the names of other volumes occur in messages.
     volumes = tuple(
         [
             v if v.persistent_volume_claim is None else msgspec.structs.replace(v, name="")

@@ -38,7 +38,7 @@ def documented() -> list[str]:
 
 def reached() -> list[tuple[str, str]]:
     found = []
-    for section in DOCUMENT.partition("## What a plugin reaches")[2].split("\n### ")[1:]:
+    for section in DOCUMENT.partition("## What a plugin can access")[2].split("\n### ")[1:]:
         title, _, text = section.partition("\n")
         cells = re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE)
         found += [(title, name) for cell in cells for name in re.findall(r"`(\w+)`", cell)]

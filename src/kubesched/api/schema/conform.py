@@ -55,7 +55,7 @@ def conform_or_raise(schema: Struct, raw: Document) -> Conformed:
 
 
 def _keep_reset(raw: Document, document: Document) -> None:
-    """Keep an empty list of managers: Go tells it from null, and it resets the managers."""
+    """Keep an empty list of managers: Go distinguishes it from null, and it resets the managers."""
     metadata = raw.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") == []:
         document["metadata"]["managedFields"] = []

@@ -125,7 +125,7 @@ def _number(context: click.Context, option: click.Parameter, value: str) -> int:
     default="kube-system/kubesched-extender",
     show_default=True,
     metavar="NAMESPACE/NAME",
-    help="With --print-config: service account that gets the rights.",
+    help="With --print-config: service account that gets the permissions.",
 )
 @click.option(
     "-v",

@@ -284,7 +284,7 @@ class Process:
             self.elector.stop()
 
     async def _schedule(self) -> None:
-        """Schedule pods until cancelled."""
+        """Schedule pods until canceled."""
         if not self.live.watching.reflectors:
             self.live.start_watching()
         await self.live.wait_until_synced()

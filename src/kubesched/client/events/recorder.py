@@ -155,7 +155,7 @@ class EventBroadcaster:
             self._writer.put(entry, entry.series)
 
     async def run(self) -> None:
-        """Write events until cancelled."""
+        """Write events until canceled."""
         try:
             self._writer.start()
             self._tasks.start(self._every(_REFRESH_S, self._refresh), name="events-refresh")

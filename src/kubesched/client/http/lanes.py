@@ -170,6 +170,6 @@ class Lanes:
             self._waiting[lane].remove(admission)
             self._waiting_count -= 1
         elif not admission.cancelled():
-            # Admitted while it was being cancelled.
+            # Admitted while it was being canceled.
             self._bucket.put_back()
             self.leave(lane)

@@ -129,7 +129,7 @@ class Reflector:
         return not self._tracker.is_initial and not self._rejected
 
     async def run(self) -> None:
-        """List and watch until cancelled."""
+        """List and watch until canceled."""
         self._log.info("Starting reflector", level=3, resyncPeriod="0s")
         try:
             while True:

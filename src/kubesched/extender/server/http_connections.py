@@ -1,7 +1,7 @@
 """HTTP/1.1 connections of the extender's clients.
 
 Owns the order of responses, limits and timeouts, the rejection of malformed requests, clients that
-close their sending half, and draining. httptools parses the requests. Never knows an endpoint.
+close their sending half, and draining. httptools parses the requests. Endpoints are in http_server.
 Upstream: Go's net/http Server; ADR 27
 """
 

@@ -1,6 +1,6 @@
 """The HTTP server of an extender: verbs, health and metrics on one port.
 
-Owns the listener, TLS, the routing of paths and draining. Never knows what a verb does.
+Owns the listener, TLS, the routing of paths and draining. The verbs are in verbs.
 Upstream: staging/src/k8s.io/kube-scheduler/extender/v1/types.go (the protocol); health pages as
 staging/src/k8s.io/apiserver/pkg/server/healthz
 """

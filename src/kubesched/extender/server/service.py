@@ -223,7 +223,7 @@ class ExtenderService:
         if not profile.has_score_plugins or len(table) == 0:
             return PrioritizeOutcome([], _NO_SCORES, _NO_SCORES, pod, len(nodes))
         self.check_pods(profile, pod)
-        # The cycle state of the filter call is gone.
+        # The cycle state of the filter call is not kept.
         _, rejection = self.run_pre_filter(profile, state, pod)
         failure = rejection or profile.run_pre_score_plugins(state, pod, table)
         if failure is not None:

@@ -37,15 +37,15 @@ WeighedTerms: TypeAlias = "Iterable[tuple[AffinityTerm, int]]"
 def matches_all(terms: Sequence[AffinityTerm], namespace: str, labels: Mapping[str, str]) -> bool:
     """Return whether there are terms and a pod matches all of them."""
     # Parity: interpodaffinity/filtering.go podMatchesAllAffinityTerms, v1.36: namespace labels are
-    # never handed over here.
+    # never passed to this function.
     return bool(terms) and all(term.matches(namespace, labels, NO_LABELS) for term in terms)
 
 
 def resolve(view: ClusterView, term: AffinityTerm) -> AffinityTerm:
     """Return a term of the incoming pod with the namespaces it selects listed by name."""
     # Parity: interpodaffinity/plugin.go mergeAffinityTermNamespacesIfNotEmpty, v1.36. It means to
-    # drop the selector afterwards, but does so on a copy: the selector stays, is met with no
-    # labels, and one that no label satisfies (NotIn, DoesNotExist) matches every namespace.
+    # drop the selector afterwards, but does so on a copy: the selector stays, is matched against no
+    # labels, and one that is true without labels (NotIn, DoesNotExist) matches every namespace.
     selector = term.namespace_selector
     if selector.is_empty or not selector.selectable:
         return term

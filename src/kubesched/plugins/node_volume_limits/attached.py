@@ -234,7 +234,7 @@ class LiveCounts:
 
 
 class SupposedCounts:
-    """Counts over the nodes of a trial: as they are, but where pods with volumes came or went."""
+    """Counts over the nodes of a trial: live counts, except where pods with volumes changed."""
 
     def __init__(
         self,

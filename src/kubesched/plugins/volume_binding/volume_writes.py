@@ -136,7 +136,7 @@ class VolumeWriter:
     async def _wait(self, pod: PodInfo, node_name: str, writing: Writing) -> None:
         """Check every second until all claims are bound, one fails, or the timeout ends."""
         # Parity: apimachinery/pkg/util/wait PollUntilContextTimeout, v1.36: not at once, and no
-        # more when the time is up at that very moment.
+        # more if the timeout ends at the same time.
         clock = self._handle.clock
         start_s = clock.monotonic_s()
         deadline_s, due_s = start_s + self._timeout_s, start_s
@@ -152,7 +152,7 @@ class VolumeWriter:
     def _is_bound(self, pod: PodInfo, node_name: str, writing: Writing) -> bool:
         """Return whether all claims are bound; BindingError if one can never be bound."""
         # Parity: binder.go checkBindings, v1.36. What the API server showed last counts here, since
-        # what is assumed of a volume may be another attempt's by now.
+        # the assumed state of a volume may belong to another attempt.
         view = self._handle.snapshot
         nodes = self._node(view, node_name)
         if self._handle.informer("pods").get(pod.key) is None:

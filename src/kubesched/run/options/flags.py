@@ -1,7 +1,7 @@
 """Command-line flags, parsed and listed as Kubernetes' components do.
 
 Owns the syntax (`--name value`, `--name=value`, `-v3`, `-v 3`, flags without a value, underscores
-for hyphens), syntax errors and the layout of help. Never knows the effect of a flag.
+for hyphens), syntax errors and the layout of help. The effects of flags are in parse.
 Upstream: spf13/pflag flag.go, errors.go; component-base cli/flag/{flags,sectioned}.go
 """
 

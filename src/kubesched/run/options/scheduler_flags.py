@@ -1,7 +1,7 @@
 """The flags of `kubesched run`, group by group.
 
 Owns the flags, their defaults and their help. Names, types, groups and defaults are upstream's, so
-that a command line of kube-scheduler works unchanged; the group `kubesched` is ours.
+that a command line of kube-scheduler works unchanged; the group `kubesched` is additional.
 Upstream: cmd/kube-scheduler/app/options/{options,deprecated}.go, apiserver
 pkg/server/options/{serving,authentication,authorization}.go, component-base config/options,
 compatibility/registry.go, metrics/options.go, logs/api/v1/options.go
