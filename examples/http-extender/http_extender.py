@@ -1,4 +1,4 @@
-"""What the extenders of most articles do: let every node pass, prefer by position, bind."""
+"""The extender of most tutorials: accepts every node, prefers by position, binds."""
 
 from kubesched import CycleState, Handle, NodeTable, PodInfo, Rejected
 

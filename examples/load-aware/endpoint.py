@@ -1,4 +1,4 @@
-"""Answers as Prometheus would, with loads from the command line: `endpoint.py node-1=0.9 ...`."""
+"""Responds as Prometheus does, with loads from the command line: `endpoint.py node-1=0.9 ...`."""
 
 import json
 import sys
@@ -9,9 +9,9 @@ from kubesched.kit.clock import SystemClock
 
 
 class Loads(BaseHTTPRequestHandler):
-    """Gives every query the same answer: the loads, measured just now."""
+    """Returns the same result for every query: the loads, with the current time."""
 
-    def do_GET(self) -> None:  # The name is the server's.
+    def do_GET(self) -> None:  # The name is given by http.server.
         now_s = SystemClock().now_s()
         pairs = [one.split("=") for one in sys.argv[1:]]
         result = [{"metric": {"node": node}, "value": [now_s, load]} for node, load in pairs]

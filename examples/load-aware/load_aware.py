@@ -1,4 +1,4 @@
-"""Prefers nodes with little to do, one node at a time."""
+"""Prefers nodes with low load; scores one node at a time."""
 
 from loads import LoadAwareArgs, Loads
 
@@ -11,11 +11,11 @@ class LoadAware:
     name = "LoadAware"
 
     def __init__(self, args: LoadAwareArgs, handle: Handle) -> None:
-        """Begin to read loads."""
+        """Start to read loads."""
         self.loads = Loads(args, handle)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
-        """Look at the samples once, so that all nodes of an attempt are judged alike."""
+        """Read the samples once, so that all nodes of an attempt use the same samples."""
         samples, oldest_s = self.loads.samples, self.loads.oldest_s
         scores = {
             name: samples[name][1]

@@ -13,13 +13,13 @@ class LoadAware:
     name = "LoadAware"
 
     def __init__(self, args: LoadAwareArgs, handle: Handle) -> None:
-        """Begin to read loads."""
+        """Start to read loads."""
         self.loads = Loads(args, handle)
         self._laid_out: object = None
         self._columns: tuple[NDArray[np.float64], NDArray[np.int64]]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
-        """Find the fresh samples of the nodes that fit."""
+        """Find the fresh samples of the feasible nodes."""
         times_s, scores = self._by_row(nodes.view)
         is_fresh = times_s[nodes.rows] >= self.loads.oldest_s
         if not is_fresh.any():
@@ -34,7 +34,7 @@ class LoadAware:
         return state.read(self.name)
 
     def _by_row(self, view: ClusterView) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return times and scores by row of the cluster; laid out once for each reading."""
+        """Return times and scores by row of the cluster, cached until the next reading."""
         samples = self.loads.samples
         now = (view.identity, view.node_epoch, self.loads.readings)
         if self._laid_out != now:

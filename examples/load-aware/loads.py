@@ -1,4 +1,4 @@
-"""How busy nodes are: read beside scheduling from a Prometheus-compatible endpoint."""
+"""Loads of nodes, read in the background from a Prometheus-compatible endpoint."""
 
 import math
 from contextlib import suppress
@@ -29,7 +29,7 @@ class Loads:
     """The newest sample of each node, as a score: 100 for an idle node, 0 for a busy one."""
 
     def __init__(self, args: LoadAwareArgs, handle: Handle) -> None:
-        """Read from now on; `kubesched explain` and `simulate` read nothing, so all is neutral."""
+        """Start to read; `kubesched explain` and `simulate` read nothing: nodes are neutral."""
         self.args, self.handle = args, handle
         self.samples: dict[str, tuple[float, int]] = {}
         self.readings = 0
@@ -48,7 +48,7 @@ class Loads:
                 try:
                     await self._read(http)
                 except (aiohttp.ClientError, TimeoutError, ValueError, LookupError) as error:
-                    # What was read before stays, and is stale before long.
+                    # Earlier samples stay until they are stale.
                     self.handle.log.error("Unable to read loads", err=error, url=self.args.url)
                 await self.handle.clock.sleep(self.args.interval_seconds)
 

@@ -10,7 +10,7 @@ class Workload(NamedTuple):
 
     is_space: bool
     satellite: str
-    """The only satellite it may be on; any if empty."""
+    """The required satellite; any if empty."""
 
 
 class SpaceCloud:

@@ -1,4 +1,4 @@
-"""A scheduler without the framework: any node will do for a pod of `my-scheduler`."""
+"""A scheduler without the framework: binds each pod of `my-scheduler` to a random node."""
 
 from contextlib import suppress
 
@@ -9,7 +9,7 @@ from kubesched.cluster.informers.session import Session, run
 
 
 async def schedule(cluster: Session) -> None:
-    """Bind the pods that wait, those from before the start included."""
+    """Bind pending pods, including those created before the start."""
     pods, nodes = cluster.informers.of(PODS), cluster.informers.of(NODES)
 
     async def bind(key: str) -> None:
@@ -20,7 +20,7 @@ async def schedule(cluster: Session) -> None:
             who = {field: pod["metadata"][field] for field in ("namespace", "name", "uid")}
             node = list(nodes)[cluster.rng.below(len(nodes))]
             target = {"kind": "Node", "name": name_of(node)}
-            with suppress(ConflictError):  # It has a node by now. Other errors are tried again.
+            with suppress(ConflictError):  # It is already bound. Other errors are retried.
                 await cluster.api.create(BINDINGS, {"metadata": who, "target": target})
 
     def node_changed(old: Document | None, new: Document | None) -> None:

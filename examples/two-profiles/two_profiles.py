@@ -1,4 +1,4 @@
-"""A plugin by zone, and an order of the queue."""
+"""A plugin for zones, and a queue sort plugin."""
 
 from kubesched import (
     CycleState,
