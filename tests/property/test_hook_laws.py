@@ -152,7 +152,7 @@ def scores_rows_law(case: Case, seen: Seen) -> None:
 
 def row_filter_law(case: Case, seen: Seen) -> None:
     """The row rule is true exactly for the rows that the filter rejects."""
-    rule = case.plugin.row_filter(case.state, case.pod) if case.is_filtered() else None
+    rule = case.plugin.row_rejects(case.state, case.pod) if case.is_filtered() else None
     if rule is None:
         return
     nodes = case.view.all_nodes()
@@ -165,7 +165,7 @@ def row_filter_law(case: Case, seen: Seen) -> None:
 
 def matrix_filter_law(case: Case, seen: Seen) -> None:
     """The matrix rule is true exactly if the filter rejects some row, of any set of rows."""
-    rule = case.plugin.matrix_filter(case.state, case.pod) if case.is_filtered() else None
+    rule = case.plugin.any_row_rejected(case.state, case.pod) if case.is_filtered() else None
     nodes = case.view.all_nodes()
     matrix = case.view.resource_matrix(nodes.rows)
     if rule is None or matrix is None:
@@ -228,8 +228,8 @@ LAWS: dict[str, Callable[[Case, Seen], None]] = {
     "filter_nodes": table_filter_law,
     "score_nodes": table_score_law,
     "takes_rows": takes_rows_law,
-    "row_filter": row_filter_law,
-    "matrix_filter": matrix_filter_law,
+    "row_rejects": row_filter_law,
+    "any_row_rejected": matrix_filter_law,
     "row_score": row_score_law,
     "matrix_score": matrix_score_law,
     "compact_scores": compact_scores_law,

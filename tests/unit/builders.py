@@ -27,7 +27,7 @@ from kubesched.plugins.in_tree import IN_TREE
 from kubesched.profile.build import Built, build
 from kubesched.snapshot.node_info import NodeInfo
 from kubesched.snapshot.pod_info import PodInfo, compile_shape
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 from kubesched.snapshot.trial import Trial
 from kubesched.snapshot.view import ClusterView
 
@@ -183,7 +183,7 @@ def a_cluster(
         objects: of any other kind the scheduler reads.
         nominated: nominated pods, by the name of their node.
     """
-    cluster = Cluster()
+    cluster = ClusterTables()
     writer = ClusterWriter(cluster)
     for node in nodes:
         writer.set_node(node)

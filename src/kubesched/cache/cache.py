@@ -21,7 +21,7 @@ from kubesched.cache.writer import ClusterWriter
 from kubesched.snapshot.node_info import NodeInfo
 from kubesched.snapshot.pod_columns import BoundPod
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 from kubesched.snapshot.view import ClusterView, Rows
 
 TERMINAL_PHASES = ("Succeeded", "Failed")
@@ -38,7 +38,7 @@ class Cache:
     def __init__(self, *, keep_whole_pods: bool = False) -> None:
         self.keeps_whole_pods = keep_whole_pods
         """Whether the JSON of bound pods is kept, for plugins and extenders that read it."""
-        self._cluster = Cluster()
+        self._cluster = ClusterTables()
         self._writer = ClusterWriter(self._cluster)
         self._view = ClusterView(self._cluster)
         self._assumed: set[str] = set()

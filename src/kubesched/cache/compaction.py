@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from kubesched.snapshot.interning import Interner, ValueT
 from kubesched.snapshot.node_columns import IdColumn
 from kubesched.snapshot.pod_columns import PodColumns
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 
 SPARE = 1024
 CHECK_EVERY = 256
 
 
-def compact_if_due(cluster: Cluster) -> None:
+def compact_if_due(cluster: ClusterTables) -> None:
     """Compact if more values are unused than used; the sizes are checked periodically."""
     cluster.arrival_count += 1
     if cluster.arrival_count % CHECK_EVERY:
@@ -36,7 +36,7 @@ def compact_if_due(cluster: Cluster) -> None:
     cluster.compact_at = 2 * size + SPARE
 
 
-def _size(cluster: Cluster) -> int:
+def _size(cluster: ClusterTables) -> int:
     pods, nodes = cluster.pods, cluster.nodes
     values = max((len(column.values) for column in nodes.labels.values()), default=0)
     return (
@@ -50,7 +50,7 @@ def _size(cluster: Cluster) -> int:
     )
 
 
-def _used_count(cluster: Cluster) -> int:
+def _used_count(cluster: ClusterTables) -> int:
     """Return the number of values that are in use."""
     pods, nodes = cluster.pods, cluster.nodes
     used = pods.row[: pods.count] >= 0
@@ -71,7 +71,7 @@ def _distinct(ids: IdColumn) -> NDArray[np.intp]:
     return np.flatnonzero(np.bincount(ids))
 
 
-def _compact(cluster: Cluster) -> None:
+def _compact(cluster: ClusterTables) -> None:
     pods, nodes = cluster.pods, cluster.nodes
     used = pods.row[: pods.count] >= 0
     pods.label_classes = _renumbered(pods.label_classes, pods.writable.label_class, used, ())
@@ -86,7 +86,7 @@ def _compact(cluster: Cluster) -> None:
     cluster.begin_epoch()
 
 
-def _compact_shapes(cluster: Cluster, pods: PodColumns, used: NDArray[np.bool_]) -> None:
+def _compact_shapes(cluster: ClusterTables, pods: PodColumns, used: NDArray[np.bool_]) -> None:
     """Renumber shapes and term sets."""
     column = pods.writable.shape[: pods.count]
     used_shapes = _distinct(column[used]).tolist()

@@ -23,7 +23,7 @@ from kubesched.snapshot.pod_columns import (
     ShapeItem,
 )
 from kubesched.snapshot.pod_info import PodInfo, PodShape
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 from kubesched.snapshot.view import Rows
 
 NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
@@ -33,7 +33,7 @@ _NO_NODE = NodeInfo(Node())
 class ClusterWriter:
     """Writes the tables of one cluster, row by row."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterTables) -> None:
         self._cluster = cluster
         self._nodes = cluster.nodes
         self._pods = cluster.pods

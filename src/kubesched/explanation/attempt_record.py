@@ -7,14 +7,12 @@ summary, which do not depend on the number of nodes. Never decides. `report` hol
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
 
-from kubesched.api.label_selectors import label_selector
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.attempt.diagnosis import FitError, NoNodesError, SchedulingError
 from kubesched.attempt.request import ScheduleResult, Search
@@ -41,6 +39,7 @@ from kubesched.explanation.report import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PostFilterResult
+from kubesched.framework.preemption.disruption_budgets import covered_pods
 from kubesched.framework.runtime.profile import Profile
 from kubesched.snapshot.pod_columns import BoundPod
 from kubesched.snapshot.pod_info import PodInfo
@@ -242,25 +241,6 @@ def _budgets(view: ClusterView, victims: tuple[BoundPod, ...]) -> list[Budget]:
         if (covered := covered_pods(budget, victims))
     ]
     return sorted(budgets, key=lambda b: (b.disruptions_allowed - b.victim_count, b.name))
-
-
-def covered_pods(budget: PodDisruptionBudget, pods: Iterable[BoundPod]) -> list[BoundPod]:
-    """Return the pods whose eviction counts against a budget."""
-    try:
-        selector = label_selector(budget.spec.selector)
-    except ValueError:
-        return []  # Parity: a budget with an invalid selector matches nothing.
-    if selector.is_empty:
-        return []
-    namespace, disrupted = budget.metadata.namespace or "", budget.status.disrupted_pods or ()
-    return [
-        pod
-        for pod in pods
-        if pod.namespace == namespace
-        and pod.labels
-        and pod.name not in disrupted
-        and selector.matches(pod.labels)
-    ]
 
 
 # -- rejections -----------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ class FastFilter(Plugin, Protocol):
     """Law: `filter_nodes(state, pod, row)` with a `NodeRow`, plain numbers in place of columns,
     returns the verdict that the row has in a table."""
 
-    def row_filter(self, state: CycleState, pod: PodInfo) -> RowRule | None:
+    def row_rejects(self, state: CycleState, pod: PodInfo) -> RowRule | None:
         """Return a quick check of one row, None if there is none for this pod.
 
         Law: the check is true exactly where `filter_nodes` rejects the row; then the filter is
@@ -50,7 +50,7 @@ class FastFilter(Plugin, Protocol):
         """
         ...
 
-    def matrix_filter(self, state: CycleState, pod: PodInfo) -> RoomRule | None:
+    def any_row_rejected(self, state: CycleState, pod: PodInfo) -> RoomRule | None:
         """Return a quick check of several rows, None if there is none for this pod.
 
         Law: the check is true exactly if `filter_nodes` rejects one of the rows; then the filter

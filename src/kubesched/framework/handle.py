@@ -18,7 +18,7 @@ from kubesched.kit.log import NullLog
 from kubesched.kit.rng import RandomStream
 from kubesched.snapshot.pod_columns import BoundPod
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 from kubesched.snapshot.view import ClusterView
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Handle:
         """The scheduler name of the plugin's profile."""
         self.rng = RandomStream(seed, profile_name)
         """The seeded random generator of the plugin's profile."""
-        self.view = ClusterView(Cluster())
+        self.view = ClusterView(ClusterTables())
         self._profile: Profile | None = None
 
     def __repr__(self) -> str:

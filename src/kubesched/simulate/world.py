@@ -23,9 +23,9 @@ from kubesched.attempt.diagnosis import Diagnosis, FitError, NoNodesError, Sched
 from kubesched.attempt.request import Search
 from kubesched.attempt.schedule_pod import run_without_extenders, schedule_pod
 from kubesched.cache.cache import Cache, load_objects
-from kubesched.explanation.attempt_record import covered_pods
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.interface import PostFilterResult, Victims
+from kubesched.framework.preemption.disruption_budgets import covered_pods
 from kubesched.framework.runtime.bind_phase import PermitOutcome
 from kubesched.framework.runtime.profile import Profile
 from kubesched.framework.status import Code, Status

@@ -20,7 +20,7 @@ from kubesched.snapshot.term_index import ClassPostings, TermPostings
 from kubesched.snapshot.topology import Domains, Places, RowsAbove, Sums, Topology
 
 if TYPE_CHECKING:
-    from kubesched.snapshot.tables import Cluster
+    from kubesched.snapshot.tables import ClusterTables
 
 # At most this many changes are followed one by one, more as columns; too many cause a rebuild.
 CHANGES_ONE_BY_ONE_MAX: Final = 16
@@ -106,10 +106,10 @@ class Tally:
         for change in changes:
             delta = change[delta_field]
             if delta:
-                place = change[id_field]
-                if place >= len(table):
+                class_id = change[id_field]
+                if class_id >= len(table):
                     table = self._table = self.values.up_to_date()
-                value = table.item(place)
+                value = table.item(class_id)
                 if value:
                     row, amount = change[_ROW], value * delta
                     rows[row] = rows.item(row) + amount
@@ -125,13 +125,13 @@ class Tally:
             return
         # A change of a node itself has no class (-1 reads the last one), and its delta is 0.
         amounts = table.take(changes[self._id]) * changes[self._delta]
-        places = np.flatnonzero(amounts)
-        if len(places) > HITS_ONE_BY_ONE_MAX:
-            np.add.at(self.rows, changes[_ROW, places], amounts[places].astype(self.rows.dtype))
+        indexes = np.flatnonzero(amounts)
+        if len(indexes) > HITS_ONE_BY_ONE_MAX:
+            np.add.at(self.rows, changes[_ROW, indexes], amounts[indexes].astype(self.rows.dtype))
             self._forget_hits()
             return
-        for place in places.tolist():
-            row, amount = changes.item(_ROW, place), amounts.item(place)
+        for index in indexes.tolist():
+            row, amount = changes.item(_ROW, index), amounts.item(index)
             self.rows[row] = self.rows.item(row) + amount
             self.hits.append((row, amount))
 
@@ -145,8 +145,8 @@ class Tally:
             # A few comparisons are several times as fast as a look-up per pod.
             if len(counted) <= COMPARED_MAX:
                 matching = ids == counted[0]
-                for place in counted[1:]:
-                    matching |= ids == place
+                for class_id in counted[1:]:
+                    matching |= ids == class_id
             else:
                 matching = (table != 0).take(ids)
             chosen = matching.nonzero()[0]
@@ -246,7 +246,7 @@ class DomainTable:
 class Counters:
     """The tallies of a cluster, and a cache of values derived from them."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterTables) -> None:
         self.cluster = cluster
         self.keeps = True
         """Whether anything is cached at all; tests compare both cases."""

@@ -17,7 +17,7 @@ from kubesched.snapshot.interning import grown
 from kubesched.snapshot.node_columns import BoolColumn, IdColumn, IntColumn
 
 if TYPE_CHECKING:
-    from kubesched.snapshot.tables import Cluster
+    from kubesched.snapshot.tables import ClusterTables
 
 NO_POD: Final = -1
 # The lowest priority of a row without pods: more than any pod's.
@@ -30,7 +30,7 @@ ROWS_ONE_BY_ONE_MAX: Final = 4
 class PodsByImportance:
     """Pod indexes by row, the most important first, and the lowest priority of each row."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterTables) -> None:
         self._cluster = cluster
         self._seen = -1
         self._order: IdColumn = np.full((16, 8), NO_POD, dtype=np.int32)

@@ -19,7 +19,7 @@ from kubesched.snapshot.pod_importance import PodsByImportance
 from kubesched.snapshot.pod_info import PodShapes
 
 
-class Cluster:
+class ClusterTables:
     """Nodes, pods and other objects, as one state that changes row by row."""
 
     def __init__(self) -> None:

@@ -46,7 +46,7 @@ class ClassPostings:
             self._post(requirement.key, by_value, 0)
         if len(requirement.values) == 1:
             return by_value.get(requirement.values[0], ())
-        return [place for value in requirement.values for place in by_value.get(value, ())]
+        return [set_id for value in requirement.values for set_id in by_value.get(value, ())]
 
     def _follow(self) -> None:
         if self._known < len(self._classes):
@@ -55,10 +55,10 @@ class ClassPostings:
                 self._post(key, by_value, begin)
 
     def _post(self, key: str, by_value: dict[str, list[int]], begin: int) -> None:
-        for place in range(begin, self._known):
-            for label, value in self._classes.values[place].items:
+        for set_id in range(begin, self._known):
+            for label, value in self._classes.values[set_id].items:
                 if label == key:
-                    by_value.setdefault(value, []).append(place)
+                    by_value.setdefault(value, []).append(set_id)
 
 
 class TermPostings:
@@ -87,7 +87,7 @@ class TermPostings:
             term_sets.update(self._by_label.get(label, ()))
         return sorted(term_sets)
 
-    def _post(self, place: int, term_set: TermSet) -> None:
+    def _post(self, set_id: int, term_set: TermSet) -> None:
         preferred = (*term_set.preferred_affinity, *term_set.preferred_anti_affinity)
         self.has_preferred |= bool(preferred)
         self.has_required_affinity |= bool(term_set.required_affinity)
@@ -95,7 +95,7 @@ class TermPostings:
         for term in (*term_set.required_affinity, *term_set.required_anti_affinity, *preferred):
             required_label = next(filter(_lists_values, term.selector.requirements), None)
             if required_label is None:
-                self._anywhere.append(place)
+                self._anywhere.append(set_id)
             else:
                 for value in required_label.values:
-                    self._by_label.setdefault((required_label.key, value), []).append(place)
+                    self._by_label.setdefault((required_label.key, value), []).append(set_id)

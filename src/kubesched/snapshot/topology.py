@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from kubesched.snapshot.node_columns import LabelColumn
-    from kubesched.snapshot.tables import Cluster
+    from kubesched.snapshot.tables import ClusterTables
     from kubesched.snapshot.view import NodeTable
 
 Places = NDArray[np.intp]
@@ -194,7 +194,7 @@ Marked: TypeAlias = "SameRows | RowsAbove | RowsNotAbove"
 class Topology:
     """Values derived from nodes alone; valid until a node is added, removed or changed."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterTables) -> None:
         self._cluster = cluster
         self.node_epoch = cluster.node_epoch
         self.rows: Places = cluster.visiting_rows()

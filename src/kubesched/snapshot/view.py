@@ -37,7 +37,7 @@ from kubesched.snapshot.object_store import ObjectStores
 from kubesched.snapshot.pod_columns import BoundPod, LabelClass, PodColumns
 from kubesched.snapshot.pod_counts import Counters
 from kubesched.snapshot.pod_importance import PodsByImportance
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 
 __all__ = ["ClusterView", "LiveUsage", "NodeRow", "NodeTable", "NodeView", "Rows", "read_only"]
 
@@ -45,7 +45,7 @@ __all__ = ["ClusterView", "LiveUsage", "NodeRow", "NodeTable", "NodeView", "Rows
 class ClusterView:
     """A read-only view of the cluster; valid until the next change is written."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterTables) -> None:
         self._cluster = cluster
         self._nodes = cluster.nodes
         self.pods: PodColumns = cluster.pods

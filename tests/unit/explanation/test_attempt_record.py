@@ -24,7 +24,7 @@ from kubesched.profile.build import Built
 from kubesched.snapshot.node_columns import IntColumn
 from kubesched.snapshot.node_info import NodeInfo
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 from kubesched.snapshot.view import ClusterView, NodeTable
 from tests.unit.builders import a_budget, a_cluster, a_handle, a_node, a_pod, a_profile, built_with
 
@@ -406,7 +406,7 @@ class Indifferent:
 
 
 def test_an_attempt_is_repeated_if_the_snapshot_has_changed() -> None:
-    cluster = Cluster()
+    cluster = ClusterTables()
     writer = ClusterWriter(cluster)
     for name in ("a", "b"):
         writer.set_node(labelled(name))

@@ -19,7 +19,7 @@ from kubesched.framework.status import Code, Status
 from kubesched.snapshot.node_columns import IdColumn, IntColumn
 from kubesched.snapshot.node_info import NodeInfo
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 from kubesched.snapshot.trial import Trial
 from kubesched.snapshot.view import ClusterView, NodeTable, Rows
 from tests.unit.plugins.builders import a_node, a_pod, a_trial
@@ -76,7 +76,7 @@ class GrowingCluster:
     """Tables with a writer; `view` reads their current state."""
 
     def __init__(self, *objects: NodeInfo | PodInfo | KubeResource) -> None:
-        self._cluster = Cluster()
+        self._cluster = ClusterTables()
         self._writer = ClusterWriter(self._cluster)
         self.view = ClusterView(self._cluster)
         self.add(*objects)

@@ -19,7 +19,7 @@ from kubesched.plugins.pod_topology_spread.plugin import PodTopologySpread
 from kubesched.snapshot import change_log
 from kubesched.snapshot import pod_counts as counts
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 from tests.unit.plugins.builders import statuses_of
 from tests.unit.plugins.growing_cluster import (
     GrowingCluster,
@@ -206,7 +206,9 @@ def reassign_ids_often(patch: pytest.MonkeyPatch) -> None:
     """Have ids reassigned whenever more are unused than in use."""
     patch.setattr(compaction, "CHECK_EVERY", 1)
     patch.setattr(compaction, "SPARE", 0)
-    patch.setattr(Cluster, "compact_at", property(lambda _: 0, lambda *_: None), raising=False)
+    patch.setattr(
+        ClusterTables, "compact_at", property(lambda _: 0, lambda *_: None), raising=False
+    )
 
 
 @pytest.mark.parametrize("reassigns_often", [False, True], ids=["ids stay", "ids are reassigned"])

@@ -23,7 +23,7 @@ from kubesched.framework.status import Code
 from kubesched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
 from kubesched.snapshot.pod_info import resources_of
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 from kubesched.snapshot.view import ClusterView
 from tests.unit.plugins.builders import a_node, made, statuses_of
 from tests.unit.plugins.resource_oracles import (
@@ -64,7 +64,7 @@ def requests_of(values: Any) -> Any:
 
 def a_view(allocatable: Any, allocated: Any) -> ClusterView:
     """Return nodes with exactly these numbers, some of which no manifest can express."""
-    cluster = Cluster()
+    cluster = ClusterTables()
     writer = ClusterWriter(cluster)
     for index in range(NODE_COUNT):
         writer.set_node(a_node(f"n{index}"))
@@ -300,7 +300,7 @@ def test_columns_and_integers_give_equal_room(
         assert all(isinstance(r.mask, bool) for r in verdict.rejections)
         assert [reason for status in held for reason in status.reasons] == reasons
         assert small is any(s.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for s in held)
-    rejects = plugin.matrix_filter(state, pod)
+    rejects = plugin.any_row_rejected(state, pod)
     for matrix in (view.resource_matrix(table.rows), view.resource_matrix(None)):
         if rejects is not None and matrix is not None:
             assert rejects(matrix) is bool(by_columns)

@@ -6,7 +6,7 @@ from kubesched.cache.writer import ClusterWriter
 from kubesched.snapshot.interning import LookupTable
 from kubesched.snapshot.pod_counts import DomainTable, Tally
 from kubesched.snapshot.pod_info import PodInfo, PodShapes
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 from kubesched.snapshot.view import ClusterView
 from tests.unit.builders import a_node, a_pod, a_wire_pod
 
@@ -14,17 +14,17 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
+def cluster() -> ClusterTables:
+    return ClusterTables()
 
 
 @pytest.fixture
-def writer(cluster: Cluster) -> ClusterWriter:
+def writer(cluster: ClusterTables) -> ClusterWriter:
     return ClusterWriter(cluster)
 
 
 @pytest.fixture
-def view(cluster: Cluster) -> ClusterView:
+def view(cluster: ClusterTables) -> ClusterView:
     return ClusterView(cluster)
 
 
@@ -106,7 +106,7 @@ def test_pods_of_a_deleted_node_count_when_it_is_added_again(
 
 
 def test_a_reused_row_has_no_values_of_the_old_node(
-    writer: ClusterWriter, view: ClusterView, cluster: Cluster
+    writer: ClusterWriter, view: ClusterView, cluster: ClusterTables
 ) -> None:
     rich = a_node(
         "old",
@@ -236,7 +236,7 @@ def test_node_count_follows_added_changed_and_removed_nodes(
 
 
 def test_a_reused_pod_index_has_no_values_of_the_old_pod(
-    cluster: Cluster, writer: ClusterWriter
+    cluster: ClusterTables, writer: ClusterWriter
 ) -> None:
     term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
     first = a_pod(
@@ -261,7 +261,7 @@ def test_a_reused_pod_index_has_no_values_of_the_old_pod(
 
 
 def test_equal_pods_have_equal_ids_before_and_after_a_compaction(
-    cluster: Cluster, writer: ClusterWriter, monkeypatch: pytest.MonkeyPatch
+    cluster: ClusterTables, writer: ClusterWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kubesched.cache.compaction.SPARE", 0)
     monkeypatch.setattr("kubesched.cache.compaction.CHECK_EVERY", 1)

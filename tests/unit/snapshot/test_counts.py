@@ -19,7 +19,7 @@ from kubesched.snapshot.affinity_terms import TermSet
 from kubesched.snapshot.interning import LookupTable
 from kubesched.snapshot.pod_columns import LabelClass
 from kubesched.snapshot.pod_counts import DomainTable, Tally
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 from kubesched.snapshot.topology import FEW_DOMAINS_MAX
 from kubesched.snapshot.view import ClusterView
 from tests.unit.builders import a_node, a_pod
@@ -49,7 +49,7 @@ class Placed:
 class Model:
     """A cluster, and the same state as plain dicts."""
 
-    cluster: Cluster = field(default_factory=Cluster)
+    cluster: ClusterTables = field(default_factory=ClusterTables)
     zones: dict[str, str | None] = field(default_factory=dict)
     pods: dict[str, Placed] = field(default_factory=dict)
     made: int = 0
@@ -315,7 +315,7 @@ def test_a_tally_lives_as_long_as_a_reference_to_it() -> None:
 
 def test_the_least_recently_used_value_is_evicted_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counts, "BYTES_MAX", 10)
-    counters = Cluster().counters
+    counters = ClusterTables().counters
     counters.keep("old", 1, 4)
     counters.keep("used", 2, 4)
     assert counters.kept("old") == 1
@@ -326,7 +326,7 @@ def test_the_least_recently_used_value_is_evicted_first(monkeypatch: pytest.Monk
 
 
 def test_counters_keep_nothing_when_caching_is_off() -> None:
-    counters = Cluster().counters
+    counters = ClusterTables().counters
     counters.keep("key", 1, 4)
     counters.keeps = False
     assert counters.kept("key") is None

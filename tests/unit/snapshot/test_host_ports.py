@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kubesched.cache.writer import ClusterWriter
 from kubesched.framework.cycle_state import CycleState
 from kubesched.plugins.node_ports import NodePorts
-from kubesched.snapshot.tables import Cluster
+from kubesched.snapshot.tables import ClusterTables
 from kubesched.snapshot.trial import Trial
 from kubesched.snapshot.view import ClusterView
 from tests.unit.builders import a_node, a_pod
@@ -58,7 +58,7 @@ def rejected_mask(pod: Any, nodes: Any) -> list[bool]:
 
 @given(steps=steps, requested=ports)
 def test_tables_rows_and_trials_agree_on_taken_ports(steps: Any, requested: Any) -> None:
-    cluster = Cluster()
+    cluster = ClusterTables()
     writer = ClusterWriter(cluster)
     for name in NODES:
         writer.set_node(a_node(name))
@@ -87,7 +87,7 @@ def test_tables_rows_and_trials_agree_on_taken_ports(steps: Any, requested: Any)
 
 
 def test_a_port_that_no_row_takes_is_removed_from_the_index() -> None:
-    cluster = Cluster()
+    cluster = ClusterTables()
     writer = ClusterWriter(cluster)
     writer.set_node(a_node("n0"))
     pod = a_pod_with("p", [("", "TCP", 80)])
@@ -98,7 +98,7 @@ def test_a_port_that_no_row_takes_is_removed_from_the_index() -> None:
 
 @pytest.mark.parametrize("change", ["added", "removed"])
 def test_a_trial_has_its_own_ports(change: str) -> None:
-    cluster = Cluster()
+    cluster = ClusterTables()
     writer = ClusterWriter(cluster)
     writer.set_node(a_node("n0"))
     writer.set_node(a_node("n1"))

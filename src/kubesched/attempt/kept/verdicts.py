@@ -92,7 +92,7 @@ class Validity:
         return tuple(self._epochs[stores.index(store)] for store in reads.objects)
 
     def is_current(self, view: ClusterView) -> bool:
-        """Return whether the cluster has not changed at all."""
+        """Return whether no node has changed, nor any pod on a node."""
         return self.stamp == view.stamp and self.node_epoch == view.node_epoch
 
     def confirm(self, view: ClusterView) -> bool:
@@ -216,7 +216,7 @@ class KeptVerdicts:
     def _keep_filter(
         self, plugin: ColumnFilter, reads: Reads, nodes: NodeTable, matrix: ResourceMatrix | None
     ) -> KeptFilter:
-        rule = plugin.matrix_filter(self.state, self.pod)
+        rule = plugin.any_row_rejected(self.state, self.pod)
         if matrix is not None and rule is not None and not rule(matrix):
             return KeptFilter(plugin, reads, Verdicts(len(nodes)), rule)
         verdicts = self._verdicts(plugin, nodes)
@@ -267,7 +267,7 @@ class KeptVerdicts:
         """Return the rules of single rows; many signatures never need them."""
         state, pod = self.state, self.pod
         return [
-            (kept.plugin.row_filter(state, pod), kept.plugin.judge_row, kept.verdicts)
+            (kept.plugin.row_rejects(state, pod), kept.plugin.judge_row, kept.verdicts)
             for kept in self._usage_filters
         ]
 

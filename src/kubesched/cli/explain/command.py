@@ -304,7 +304,7 @@ def _subject(options: ExplainOptions) -> Subject:
 
 def _live_subject(source: Source, built: Built) -> tuple[Subject, PodReport]:
     """Return the pod and its cluster from the API server, and the report of its state."""
-    from kubesched.explanation.live import pod_report_of  # noqa: PLC0415 - loads a client
+    from kubesched.cli.explain.live_cluster import pod_report_of  # noqa: PLC0415 - loads a client
 
     cluster = source.cluster(built.profiles.values())
     with one_line_errors():

@@ -1,7 +1,7 @@
 """`kubesched explain --live`: explain a pod of a running cluster.
 
 Owns access to the cluster and its scheduler, and the text form of a pod report. The requests are
-`explanation.live`'s.
+`cli.explain.live_cluster`'s.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.api.errors import one_line
+from kubesched.cli.explain.live_cluster import LiveCluster, LiveError, fetch_report, read_cluster
 from kubesched.cli.explain.text import show_explanation
 from kubesched.cli.printer import Printer
 from kubesched.client.auth.credentials import (
@@ -25,7 +26,6 @@ from kubesched.client.auth.credentials import (
     TlsSettings,
 )
 from kubesched.client.auth.kubeconfig import load_access
-from kubesched.explanation.live import LiveCluster, LiveError, fetch_report, read_cluster
 from kubesched.explanation.report import PodReport
 from kubesched.framework.runtime.profile import Profile
 from kubesched.manifests.scenario import WORKLOAD_WORDS

@@ -7,7 +7,7 @@ filterPodsWithPDBViolation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.snapshot.interning import Interner, grown
 from kubesched.snapshot.node_columns import BoolColumn, IdColumn, IntColumn
 from kubesched.snapshot.object_store import ObjectStore
-from kubesched.snapshot.pod_columns import LabelClass
+from kubesched.snapshot.pod_columns import BoundPod, LabelClass
 from kubesched.snapshot.view import ClusterView
 
 _SHORT_MAX = 1 << 16
@@ -147,3 +147,22 @@ def _nth_of_equals(ordered: IntColumn) -> IntColumn:
     starts = np.ones(len(ordered), dtype=np.bool_)
     starts[1:] = ordered[1:] != ordered[:-1]
     return positions - np.maximum.accumulate(np.where(starts, positions, 0))
+
+
+def covered_pods(budget: PodDisruptionBudget, pods: Iterable[BoundPod]) -> list[BoundPod]:
+    """Return the pods whose eviction counts against a budget."""
+    try:
+        selector = label_selector(budget.spec.selector)
+    except ValueError:
+        return []  # Parity: a budget with an invalid selector matches nothing.
+    if selector.is_empty:
+        return []
+    namespace, disrupted = budget.metadata.namespace or "", budget.status.disrupted_pods or ()
+    return [
+        pod
+        for pod in pods
+        if pod.namespace == namespace
+        and pod.labels
+        and pod.name not in disrupted
+        and selector.matches(pod.labels)
+    ]

@@ -59,8 +59,8 @@ class ColumnFilter:
         self.reads: Callable[[PodInfo], Any] | None = getattr(plugin, "reads", None)
         self.fragment: Callable[[PodInfo], Hashable] | None = getattr(plugin, "fragment", None)
         self.takes_rows = bool(getattr(plugin, "takes_rows", False))
-        self.row_filter: RuleMaker[RowRule] = _hook(plugin, "row_filter") or _no_rule
-        self.matrix_filter: RuleMaker[RoomRule] = _hook(plugin, "matrix_filter") or _no_rule
+        self.row_rejects: RuleMaker[RowRule] = _hook(plugin, "row_rejects") or _no_rule
+        self.any_row_rejected: RuleMaker[RoomRule] = _hook(plugin, "any_row_rejected") or _no_rule
         self.incremental: Callable[[PodInfo, ClusterView], IncrementalFilter | None] | None = (
             _incremental(plugin, "incremental_filter", ("pre_filter", "filter_nodes"))
         )

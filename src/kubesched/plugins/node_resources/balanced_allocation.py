@@ -20,9 +20,9 @@ from kubesched.plugins.node_resources.resource_allocation import (
     ONE_BIT,
     SCRATCH,
     Allocations,
-    Counted,
     MatrixScorer,
     RowScorer,
+    ScoredRequests,
     ScoredResources,
     allocations,
     as_table,
@@ -74,7 +74,7 @@ class NodeResourcesBalancedAllocation:
 
     def compact_scores(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Return the same scores as integers of any width."""
-        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        counted: ScoredRequests | None = state.get(_PRE_SCORE_KEY)
         if counted is None:
             if not self._requests_any(pod):
                 return full(nodes, 0)
@@ -87,7 +87,7 @@ class NodeResourcesBalancedAllocation:
             return _scores(as_table(nodes), counted).item()
         return _row_score(nodes, counted)
 
-    def _of_two(self, nodes: NodeTable, counted: Counted) -> Evenness:
+    def _of_two(self, nodes: NodeTable, counted: ScoredRequests) -> Evenness:
         """Score nodes all of which have both resources."""
         scores = _evenness(nodes, counted.names, [[request] for request in counted.requests])
         scores += UNEVENNESS_MAX - _evenness(nodes, counted.names, 0.0)
@@ -96,12 +96,12 @@ class NodeResourcesBalancedAllocation:
 
     def row_score(self, state: CycleState, pod: PodInfo) -> RowScorer | None:
         """Return the score of a row as a function of its counters."""
-        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        counted: ScoredRequests | None = state.get(_PRE_SCORE_KEY)
         return None if counted is None else _cells_scorer(counted)
 
     def matrix_score(self, state: CycleState, pod: PodInfo) -> MatrixScorer | None:
         """Return the score of a few nodes as a function of their matrix."""
-        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        counted: ScoredRequests | None = state.get(_PRE_SCORE_KEY)
         return None if counted is None else _lines_scorer(counted)
 
     def _requests_any(self, pod: PodInfo) -> bool:
@@ -118,7 +118,7 @@ def _evenness(nodes: NodeTable, names: tuple[str, ...], requests: Any) -> Evenne
     return evenness(used)
 
 
-def _lines_scorer(counted: Counted) -> MatrixScorer | None:
+def _lines_scorer(counted: ScoredRequests) -> MatrixScorer | None:
     if not counted.is_by_matrix or counted.is_nonzero:
         return None
     cpu, memory = counted.requests
@@ -139,7 +139,7 @@ def _lines_scorer(counted: Counted) -> MatrixScorer | None:
     return score
 
 
-def _scores(nodes: NodeTable, counted: Counted) -> IntColumn:
+def _scores(nodes: NodeTable, counted: ScoredRequests) -> IntColumn:
     amounts = allocations(nodes, counted)
     if amounts.offered is None:
         return _table_scores(amounts, len(nodes))
@@ -157,7 +157,7 @@ def _scores(nodes: NodeTable, counted: Counted) -> IntColumn:
     return scores
 
 
-def _row_score(row: NodeRow, counted: Counted) -> int:
+def _row_score(row: NodeRow, counted: ScoredRequests) -> int:
     without_pod, with_pod = [], []
     offered, taken = row.allocatable, row.requested
     for name, _, _, request in counted.resources:
@@ -171,7 +171,7 @@ def _row_score(row: NodeRow, counted: Counted) -> int:
     return _HALF + (_HALF + change >> 1)
 
 
-def _cells_scorer(counted: Counted) -> RowScorer | None:
+def _cells_scorer(counted: ScoredRequests) -> RowScorer | None:
     if not counted.is_by_matrix or counted.is_nonzero:
         return None
     cpu, memory = counted.requests

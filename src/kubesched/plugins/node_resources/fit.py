@@ -30,9 +30,9 @@ from kubesched.plugins.node_resources.fit_hints import (
     after_pod_event,
 )
 from kubesched.plugins.node_resources.resource_allocation import (
-    Counted,
     MatrixScorer,
     RowScorer,
+    ScoredRequests,
     ScoredResources,
     are_small,
     widened,
@@ -56,7 +56,7 @@ _NATIVE_NAMES = frozenset(_NATIVE)
 _CPU_AND_MEMORY = frozenset((CPU, MEMORY))
 _TOO_MANY_PODS = unschedulable("Too many pods")
 _NO_RESOURCES = error("resources not found")
-_ROOM = AllReasons(())
+_NO_REJECTION = AllReasons(())
 _READS = Reads(nodes=True, usage=True)
 
 
@@ -65,7 +65,7 @@ def is_short(left: Values, amount: int) -> Values:
     return left < amount
 
 
-def rules_of_room(
+def shortage_rules(
     requests: Sequence[tuple[str, int]],
 ) -> tuple[Callable[[NodeCounters], bool], Callable[[Room], bool]]:
     """Return the rules whether a row, and whether any of some rows, lacks room for a pod.
@@ -149,7 +149,7 @@ class NodeResourcesFit:
             text = f'error reading "{_PRE_FILTER_KEY}" from cycleState: not found'
             return [Rejected(full(nodes, True), error(text))]
         if _has_room(nodes, pod_request):
-            return _ROOM
+            return _NO_REJECTION
         rejections: list[Rejected] = []
         crowded: Values = is_short(nodes.allowed_pods - nodes.pod_count, 1)
         if is_any(crowded):
@@ -161,7 +161,7 @@ class NodeResourcesFit:
             if is_any(short):
                 too_small = is_short(nodes.allocatable[resource], request)
                 rejections += _insufficient(resource, short, too_small)
-        return AllReasons(rejections) if rejections else _ROOM
+        return AllReasons(rejections) if rejections else _NO_REJECTION
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> Status | None:
         """Keep the resources that the pod is scored by."""
@@ -174,32 +174,32 @@ class NodeResourcesFit:
 
     def compact_scores(self, state: CycleState, pod: PodInfo, nodes: NodeTable | NodeRow) -> Values:
         """Return the same scores as integers of any width."""
-        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        counted: ScoredRequests | None = state.get(_PRE_SCORE_KEY)
         if counted is None:
             counted = self._resources.of_pod(pod.shape.scoring_requests)
         if self._strategy is None:
             raise StatusError(_NO_RESOURCES)
         return self._strategy.scores(nodes, counted)
 
-    def row_filter(self, state: CycleState, pod: PodInfo) -> Callable[[NodeCounters], bool] | None:
+    def row_rejects(self, state: CycleState, pod: PodInfo) -> Callable[[NodeCounters], bool] | None:
         """Return the rule for plain numbers: False if a node certainly has room."""
         pod_request: _PodRequest | None = state.get(_PRE_FILTER_KEY)
         return None if pod_request is None else pod_request.by_row
 
-    def matrix_filter(self, state: CycleState, pod: PodInfo) -> Callable[[Room], bool] | None:
+    def any_row_rejected(self, state: CycleState, pod: PodInfo) -> Callable[[Room], bool] | None:
         """Return the rule for columns: False if all of some nodes have room."""
         pod_request: _PodRequest | None = state.get(_PRE_FILTER_KEY)
         return None if pod_request is None else pod_request.by_matrix
 
     def row_score(self, state: CycleState, pod: PodInfo) -> RowScorer | None:
         """Return the score of a row as a function of its counters."""
-        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        counted: ScoredRequests | None = state.get(_PRE_SCORE_KEY)
         strategy = self._strategy
         return None if counted is None or strategy is None else strategy.row_rule(counted)
 
     def matrix_score(self, state: CycleState, pod: PodInfo) -> MatrixScorer | None:
         """Return the score of a few nodes as a function of their matrix."""
-        counted: Counted | None = state.get(_PRE_SCORE_KEY)
+        counted: ScoredRequests | None = state.get(_PRE_SCORE_KEY)
         strategy = self._strategy
         return None if counted is None or strategy is None else strategy.matrix_rule(counted)
 
@@ -227,7 +227,7 @@ class NodeResourcesFit:
                 if request != 0 and name not in _NATIVE_NAMES and not self.ignores(name)
             )
         names, is_small = tuple([name for name, _ in requested]), are_small(r for _, r in requested)
-        by_row, by_matrix = rules_of_room(requested)
+        by_row, by_matrix = shortage_rules(requested)
         has_all = is_small and _CPU_AND_MEMORY.issuperset(names)
         return _PodRequest(requested, names, is_small, by_row, by_matrix if has_all else None)
 

@@ -32,7 +32,7 @@ from kubesched.snapshot.pod_info import Resources
 from kubesched.snapshot.view import NodeRow, NodeTable
 
 ONE_BIT = np.array(1, dtype=np.int32)
-"""To halve scores by: an array of their width halves a few in half the time."""
+"""The shift that halves scores; as an array of their width it is faster than a Python int."""
 
 Columns: TypeAlias = "Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]"
 """See `Strategy.of_columns`."""
@@ -40,7 +40,7 @@ RowScorer: TypeAlias = "Callable[[NodeCounters], int]"
 MatrixScorer: TypeAlias = "Callable[[ResourceMatrix], NDArray[Any]]"
 
 
-class Counted(NamedTuple):
+class ScoredRequests(NamedTuple):
     """The resources that count for one pod."""
 
     requests: tuple[int, ...]
@@ -71,7 +71,7 @@ class Counted(NamedTuple):
 
 
 class Allocations(NamedTuple):
-    """What nodes have of the resources that count: one line a resource, one place a node.
+    """What nodes have of the resources that count: one line per resource, one entry per node.
 
     Whole numbers, as floats where these hold them exactly: they divide several times as fast.
     """
@@ -95,10 +95,10 @@ class ScoredResources:
             for resource in resources
         ]
         self._scalars = [name for name, _, _ in self._specs if is_scalar_resource(name)]
-        self._counted: dict[tuple[str, ...], Counted] = {}
+        self._counted: dict[tuple[str, ...], ScoredRequests] = {}
         """By the extended resources that pods do not request, without requests."""
 
-    def of_pod(self, requests: Resources) -> Counted:
+    def of_pod(self, requests: Resources) -> ScoredRequests:
         """Return those that count for a pod of these requests."""
         # An extended resource that the pod does not request does not affect where it should go.
         unrequested = tuple([name for name in self._scalars if not requests[name]])
@@ -108,11 +108,11 @@ class ScoredResources:
         amounts = tuple(map(requests.__getitem__, counted.names))
         return counted._replace(requests=amounts, is_small=are_small(amounts))
 
-    def _without(self, unrequested: tuple[str, ...]) -> Counted:
+    def _without(self, unrequested: tuple[str, ...]) -> ScoredRequests:
         specs = [spec for spec in self._specs if spec[0] not in unrequested]
         weights = tuple(weight for _, weight, _ in specs)
         kinds = {_kind(is_nonzero) for _, _, is_nonzero in specs}
-        return Counted(
+        return ScoredRequests(
             requests=(),
             is_small=True,
             specs=specs,
@@ -132,7 +132,7 @@ def _kind(is_nonzero: bool) -> str:
     return "nonzero_requested" if is_nonzero else "requested"
 
 
-def allocations(nodes: NodeTable, counted: Counted) -> Allocations:
+def allocations(nodes: NodeTable, counted: ScoredRequests) -> Allocations:
     """Return what nodes have of the resources that count."""
     # Parity: resource_allocation.go calculateNodeAllocatableRequest, v1.36.
     dtype: type = np.float64 if counted.is_small and nodes.has_small_numbers else np.int64
@@ -151,8 +151,8 @@ def allocations(nodes: NodeTable, counted: Counted) -> Allocations:
     return Allocations(allocated, requested, allocatable, offered)
 
 
-def is_by_floats(nodes: NodeTable, counted: Counted) -> bool:
-    """Return whether floats hold what counts, all of it on every node, and there are any."""
+def is_by_floats(nodes: NodeTable, counted: ScoredRequests) -> bool:
+    """Return whether every node offers all scored resources, in numbers that floats hold."""
     if not counted.is_small or not nodes.has_small_numbers:
         return False
     return len(counted.names) > 0 and nodes.all_offer(counted.names) and len(nodes) > 0
@@ -178,7 +178,7 @@ class _Scratch:
 SCRATCH = _Scratch()
 
 
-def is_by_integers(row: NodeRow, counted: Counted) -> bool:
+def is_by_integers(row: NodeRow, counted: ScoredRequests) -> bool:
     """Return whether plain integers give for a row what Go's, which overflow, would."""
     return counted.is_small and row.has_small_numbers
 
@@ -189,13 +189,13 @@ def as_table(row: NodeTable | NodeRow) -> NodeTable:
 
 
 def percent_of(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[Any]:
-    """Return `100 * part / whole` as Go divides integers; the part's array is used up."""
+    """Return `100 * part / whole` as Go divides integers; the part's array is overwritten."""
     part *= 100
     return quotient(part, whole)
 
 
 def quotient(dividend: NDArray[Any], divisor: Values) -> NDArray[Any]:
-    """Divide as Go divides integers; the dividend's array is used up.
+    """Divide as Go divides integers; the dividend's array is overwritten.
 
     Floats stand for integers that are not negative, and give quotients that int32 holds.
     """
@@ -217,14 +217,14 @@ class Strategy(NamedTuple):
     of_row: Callable[[int, int], int]
     """The score by plain integers, none of which is large."""
     of_columns: Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
-    """The same by columns of floats or int64; what is requested may be used up."""
+    """The same by columns of floats or int64; `requested` may be overwritten."""
     leaves_out_zeros: bool = False
     """Whether a resource that scores nothing does not weigh either, and means are rounded."""
-    of_left: Callable[[NDArray[np.float64], Counted, bool], NDArray[np.int32]] | None = None
-    """A quicker form of the mean, by the percentages that are left with the pod, which are used up,
-    and whether some may be negative; for nodes that offer every resource."""
+    of_left: Callable[[NDArray[np.float64], ScoredRequests, bool], NDArray[np.int32]] | None = None
+    """A quicker form of the mean, for nodes that offer every resource. It takes the percentages
+    that are left with the pod, which it may overwrite, and whether some may be negative."""
 
-    def scores(self, nodes: NodeTable | NodeRow, counted: Counted) -> Values:
+    def scores(self, nodes: NodeTable | NodeRow, counted: ScoredRequests) -> Values:
         """Return the score of each node; of a row, one number."""
         if isinstance(nodes, NodeRow):
             if is_by_integers(nodes, counted):
@@ -242,7 +242,7 @@ class Strategy(NamedTuple):
         mean = _rounded_mean if self.leaves_out_zeros else mean_of
         return mean(amounts, counted, self.of_columns)
 
-    def row_rule(self, counted: Counted) -> RowScorer | None:
+    def row_rule(self, counted: ScoredRequests) -> RowScorer | None:
         """Return the score of a row by its counters; None if these lack a resource that counts."""
         if not counted.is_by_matrix or not counted.is_nonzero:
             return None
@@ -265,7 +265,7 @@ class Strategy(NamedTuple):
 
         return score
 
-    def matrix_rule(self, counted: Counted) -> MatrixScorer | None:
+    def matrix_rule(self, counted: ScoredRequests) -> MatrixScorer | None:
         """Return the score of some rows by a matrix; None if that lacks a resource that counts."""
         of_left = self.of_left
         if of_left is None or not counted.is_by_matrix or not counted.is_nonzero:
@@ -281,7 +281,7 @@ class Strategy(NamedTuple):
 
         return score
 
-    def _mean_of_row(self, row: NodeRow, counted: Counted) -> int:
+    def _mean_of_row(self, row: NodeRow, counted: ScoredRequests) -> int:
         of_row, scores = self.of_row, []
         offered, nonzero, taken = row.allocatable, row.nonzero_requested, row.requested
         for name, weight, is_nonzero, request in counted.resources:
@@ -295,7 +295,7 @@ class Strategy(NamedTuple):
         return sum([score * weight for score, weight in scores]) // weights if weights else 0
 
 
-def _hundredfold(counted: Counted) -> list[list[float]]:
+def _hundredfold(counted: ScoredRequests) -> list[list[float]]:
     return [[100.0 * request] for request in counted.requests]
 
 
@@ -310,16 +310,16 @@ def _rounded_row_mean(scores: Iterable[tuple[int, int]]) -> int:
     return mean
 
 
-def _rounded_mean(amounts: Allocations, counted: Counted, of_columns: Columns) -> IntColumn:
+def _rounded_mean(amounts: Allocations, counted: ScoredRequests, of_columns: Columns) -> IntColumn:
     _, requested, allocatable, offered = amounts
     if offered is not None:
         allocatable = np.where(offered, allocatable, 1)
     total = weights = np.zeros(requested.shape[1], dtype=np.int64)
-    for place, weight in enumerate(counted.weights):
-        scores = of_columns(requested[place], allocatable[place])
-        weighs = scores > 0 if offered is None else offered[place] & (scores > 0)
-        total = total + weight * np.where(weighs, scores, 0)
-        weights = weights + weight * weighs
+    for line, weight in enumerate(counted.weights):
+        scores = of_columns(requested[line], allocatable[line])
+        has_weight = scores > 0 if offered is None else offered[line] & (scores > 0)
+        total = total + weight * np.where(has_weight, scores, 0)
+        weights = weights + weight * has_weight
     means: IntColumn = _rounded(total / np.maximum(weights, 1))
     return means
 
@@ -330,7 +330,7 @@ def _rounded(means: Values) -> Values:
     return whole + as_int(2 * (means - whole))
 
 
-def mean_of(amounts: Allocations, counted: Counted, score: Columns) -> IntColumn:
+def mean_of(amounts: Allocations, counted: ScoredRequests, score: Columns) -> IntColumn:
     """Return the mean score of at least one resource."""
     _, requested, allocatable, offered = amounts
     weight_sums: Values = counted.weight_sum

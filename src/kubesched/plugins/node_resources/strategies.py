@@ -20,7 +20,7 @@ from kubesched.config.types import (
 from kubesched.framework.interface import NODE_SCORE_MAX
 from kubesched.plugins.node_resources.resource_allocation import (
     ONE_BIT,
-    Counted,
+    ScoredRequests,
     Strategy,
     percent_of,
 )
@@ -56,8 +56,8 @@ def _free_percent(requested: NDArray[Any], allocatable: NDArray[Any]) -> NDArray
     return percent_of(free, allocatable)
 
 
-def _mean_of_free(free: NDArray[np.float64], counted: Counted, may_lack: bool) -> _Means:
-    """Return the weighted mean of percentages of one resource or two, which are used up."""
+def _mean_of_free(free: NDArray[np.float64], counted: ScoredRequests, may_lack: bool) -> _Means:
+    """Return the weighted mean of percentages of one resource or two, which are overwritten."""
     # Searching for the index takes half the time of searching for the value.
     if may_lack and free.item(free.argmin()) < 0.0:
         np.maximum(free, 0.0, out=free)
