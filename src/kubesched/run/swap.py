@@ -59,7 +59,7 @@ class Swap:
         try:
             self.live.preparing, rules = self._built(settings, tasks)
             await self._prepare(self.live.preparing)
-            await self._between_two_decisions(self.live.preparing, rules)
+            await self._swap_between_attempts(self.live.preparing, rules)
             return self.live.preparing
         except BaseException:
             await tasks.stop()
@@ -92,8 +92,8 @@ class Swap:
     async def _prepare(self, new: ProfileSet) -> None:
         """Watch and read everything that the new plugins and extenders need."""
         live = self.live
-        is_shown_more = new.shows_bound_pods and not live.watching.keeps_bound_json
-        live.watching.keeps_bound_json |= is_shown_more
+        needs_more_json = new.shows_bound_pods and not live.watching.keeps_bound_json
+        live.watching.keeps_bound_json |= needs_more_json
         if not live.watching.reflectors:  # Watching has not started yet.
             more = [kind for kind in new.resources if kind not in live.watching.resources]
             live.watching.resources += more
@@ -105,7 +105,7 @@ class Swap:
             await live.watching.add(
                 new.resources, live.tasks, timeout_s=WATCH_S_MAX, forget=self._forget_kind
             )
-            if is_shown_more or (new.reads_bound_pods and not live.cache.keeps_whole_pods):
+            if needs_more_json or (new.reads_bound_pods and not live.cache.keeps_whole_pods):
                 await self._read_whole_pods()
         except (WatchError, ApiError, TransportError) as problem:
             raise SwapError(str(problem)) from problem
@@ -143,10 +143,10 @@ class Swap:
 
     # -- the swap ---------------------------------------------------------------------------------
 
-    async def _between_two_decisions(self, new: ProfileSet, rules: QueueRules) -> None:
+    async def _swap_between_attempts(self, new: ProfileSet, rules: QueueRules) -> None:
         done = asyncio.get_running_loop().create_future()
 
-        def step() -> None:
+        def swap() -> None:
             if done.cancelled():
                 return
             try:
@@ -157,9 +157,9 @@ class Swap:
                 done.set_result(None)
 
         if not self.live.watching.reflectors and not self.live.scheduler.is_scheduling:
-            step()  # The loop does not run yet.
+            swap()  # The loop does not run yet.
         else:
-            self.live.inbox.put(step)
+            self.live.inbox.put(swap)
         await done
 
     def _swap(self, new: ProfileSet, rules: QueueRules) -> None:

@@ -122,7 +122,7 @@ class Scheduler:
         try:
             if self.clock.now_s() >= self.queue.next_flush_at_s():
                 self.queue.flush_due()
-            if not self.is_scheduling or self._is_far_ahead():
+            if not self.is_scheduling or self._has_too_many_outstanding():
                 return None
             return self.queue.pop()
         except Exception as problem:  # noqa: BLE001 - tried again later
@@ -133,7 +133,7 @@ class Scheduler:
         if self._is_full and self.outstanding.count < OUTSTANDING_RESUME:
             self._wake.set()
 
-    def _is_far_ahead(self) -> bool:
+    def _has_too_many_outstanding(self) -> bool:
         """Return whether too many bindings are outstanding.
 
         Once they are, many must end before the next pod is placed: a run of decisions costs half of

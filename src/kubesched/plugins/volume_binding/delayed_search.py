@@ -101,7 +101,7 @@ class _Masks:
         self._masks_at: dict[int, list[int]] = {}
         self._position_of: list[int] | None = None
 
-    def place_of(self, key: Hashable, make: Callable[[], BoolColumn]) -> int:
+    def mask_number(self, key: Hashable, make: Callable[[], BoolColumn]) -> int:
         """Return the number of a mask, made when its key is new."""
         place = self._places.get(key)
         if place is None:
@@ -109,7 +109,7 @@ class _Masks:
             self._columns[place] = make()
         return place
 
-    def place_of_affinity(self, affinity: int) -> int:
+    def affinity_mask_number(self, affinity: int) -> int:
         """Return the number of the mask of a volume's node affinity."""
         place = self._places.get(affinity)
         if place is None:
@@ -194,7 +194,7 @@ class DelayedSearch:
                 claim,
                 claims.volumes_by_class[class_of_claim(claim)],
                 index,
-                self._masks.place_of_affinity,
+                self._masks.affinity_mask_number,
             )
             for claim in sorted(open_claims, key=requested_by)
         ]
@@ -245,7 +245,7 @@ class DelayedSearch:
         terms = storage_class.allowed_topologies
         if not terms:
             return _ALWAYS
-        return self._masks.place_of(terms, lambda: allowed_topologies_mask(self._nodes, terms))
+        return self._masks.mask_number(terms, lambda: allowed_topologies_mask(self._nodes, terms))
 
     def _place_of_capacity(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> int:
         # Parity: binder.go hasEnoughCapacity, v1.36.
@@ -267,7 +267,7 @@ class DelayedSearch:
                     mask |= node_topology_mask(self._nodes, capacity.node_topology)
             return mask
 
-        return self._masks.place_of((class_name, size_bytes), enough)
+        return self._masks.mask_number((class_name, size_bytes), enough)
 
 
 def is_selected(claim: PersistentVolumeClaim) -> bool:

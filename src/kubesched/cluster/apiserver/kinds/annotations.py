@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kubesched.cluster.apiserver.documents import Document
 from kubesched.cluster.apiserver.errors import Problem, forbidden_field, invalid
-from kubesched.cluster.apiserver.kinds.checks import check_descending
+from kubesched.cluster.apiserver.kinds.checks import check_relative_path
 from kubesched.cluster.apiserver.kinds.pod_options import (
     PodOptions,
     all_containers,
@@ -51,7 +51,7 @@ def _check_seccomp(value: str, path: str, out: list[Problem]) -> None:
     if value in {"runtime/default", "docker/default", "unconfined"}:
         return
     if value.startswith("localhost/"):
-        check_descending(value.removeprefix("localhost/"), path, out)
+        check_relative_path(value.removeprefix("localhost/"), path, out)
         return
     out.append(invalid(path, value, "must be a valid seccomp profile"))
 

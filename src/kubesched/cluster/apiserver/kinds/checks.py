@@ -279,26 +279,26 @@ def cidr_warnings(value: str, path: str) -> list[str]:
     return []
 
 
-def dual_stack_is_right(families: Sequence[int]) -> bool:
+def is_dual_stack(families: Sequence[int]) -> bool:
     """Return whether IP families are a dual-stack pair."""
     return len(families) == 2 and families[0] != families[1]
 
 
-def check_no_backsteps(value: str, path: str, out: list[Problem]) -> None:
+def check_no_parent_references(value: str, path: str, out: list[Problem]) -> None:
     """Append an error if a path contains `..`."""
     if ".." in value and ".." in value.split("/"):
         out.append(invalid(path, value, "must not contain '..'"))
 
 
-def check_descending(value: str, path: str, out: list[Problem]) -> None:
+def check_relative_path(value: str, path: str, out: list[Problem]) -> None:
     """Append an error if a path is absolute or contains `..`."""
     if value.startswith("/"):
         out.append(invalid(path, value, "must be a relative path"))
-    check_no_backsteps(value, path, out)
+    check_no_parent_references(value, path, out)
 
 
-def check_local(value: str, path: str, out: list[Problem]) -> None:
+def check_local_path(value: str, path: str, out: list[Problem]) -> None:
     """Append an error if a path is absolute, contains `..` or starts with `..`."""
-    check_descending(value, path, out)
+    check_relative_path(value, path, out)
     if value.startswith("..") and not value.startswith("../"):
         out.append(invalid(path, value, "must not start with '..'"))

@@ -12,7 +12,7 @@ from kubesched.cluster.apiserver.documents import Document
 from kubesched.cluster.apiserver.errors import Problem, invalid, not_supported, required
 from kubesched.cluster.apiserver.kinds.checks import (
     check_dns_label,
-    check_no_backsteps,
+    check_no_parent_references,
     check_qualified_name,
     config_key_problems,
     env_name_problems,
@@ -171,7 +171,7 @@ def _check_file_ref(ref: Document, path: str, out: list[Problem]) -> None:
     if not file:
         out.append(required(f"{path}.path"))
     else:
-        check_no_backsteps(file, f"{path}.path", out)
+        check_no_parent_references(file, f"{path}.path", out)
 
 
 def check_env_from(sources: Sequence[Document], path: str, out: list[Problem]) -> None:

@@ -14,7 +14,7 @@ from kubesched.cluster.apiserver.errors import (
     not_supported,
     required,
 )
-from kubesched.cluster.apiserver.kinds.checks import check_descending
+from kubesched.cluster.apiserver.kinds.checks import check_relative_path
 
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
@@ -59,13 +59,13 @@ def _check_beside_devices(
 def _check_sub_paths(mount: Document, path: str, index: int, out: list[Problem]) -> None:
     # Parity: upstream's path is that of the list, not of the mount.
     if mount.get("subPath"):
-        check_descending(mount["subPath"], f"{path}.subPath", out)
+        check_relative_path(mount["subPath"], f"{path}.subPath", out)
     expression = mount.get("subPathExpr")
     if expression:
         if mount.get("subPath"):
             text = "subPathExpr and subPath are mutually exclusive"
             out.append(invalid(f"{path}[{index}].subPathExpr", expression, text))
-        check_descending(expression, f"{path}.subPathExpr", out)
+        check_relative_path(expression, f"{path}.subPathExpr", out)
 
 
 def _check_modes(mount: Document, container: Document, path: str, out: list[Problem]) -> None:

@@ -20,7 +20,7 @@ from kubesched.cluster.apiserver.kinds.checks import (
     check_cidr,
     check_positive,
     cidr_warnings,
-    dual_stack_is_right,
+    is_dual_stack,
     key_problems,
     parse_cidr_sloppily,
     value_problems,
@@ -143,7 +143,7 @@ def _check_families(ranges: list[str], out: list[Problem]) -> None:
         )
         out.append(Problem(ProblemType.INTERNAL, "spec.podCIDRs", None, text))
     families = [found[0].version for found in parsed if found]
-    if wrong is not None or not dual_stack_is_right(families):
+    if wrong is not None or not is_dual_stack(families):
         text = "may specify no more than one CIDR for each IP family"
         out.append(invalid("spec.podCIDRs", ranges, text))
 

@@ -25,8 +25,8 @@ from kubesched.cluster.apiserver.kinds.checks import (
     check_dns_label,
     check_ip,
     check_qualified_name,
-    dual_stack_is_right,
     id_problems,
+    is_dual_stack,
     parse_ip_sloppily,
 )
 from kubesched.cluster.apiserver.kinds.pod_options import PodOptions
@@ -294,7 +294,7 @@ def _check_ips(status: Document, old_status: Document, name: str, out: list[Prob
                 out.append(Problem(ProblemType.INTERNAL, f"status.{name}", None, text))
                 families = []
                 break
-        if not dual_stack_is_right(families):
+        if not is_dual_stack(families):
             internal = [InOrder(IP=address) for address in listed]
             text = "may specify no more than one IP for each IP family"
             out.append(invalid(f"status.{name}", internal, text))

@@ -18,7 +18,7 @@ from kubesched.cluster.apiserver.errors import (
     required,
     too_long,
 )
-from kubesched.cluster.apiserver.kinds.checks import check_descending, id_problems
+from kubesched.cluster.apiserver.kinds.checks import check_relative_path, id_problems
 from kubesched.cluster.apiserver.kinds.internal_form import internal_form
 from kubesched.cluster.apiserver.kinds.pod_options import PodOptions
 from kubesched.cluster.apiserver.kinds.windows import check_windows_options
@@ -118,7 +118,7 @@ def check_seccomp(profile: Document | None, path: str, out: list[Problem]) -> No
         text = "must be set when seccomp type is Localhost"
         out.append(required(f"{path}.localhostProfile", text))
     else:
-        check_descending(local, f"{path}.localhostProfile", out)
+        check_relative_path(local, f"{path}.localhostProfile", out)
 
 
 def check_app_armor(profile: Document | None, path: str, out: list[Problem]) -> None:

@@ -17,9 +17,9 @@ from kubesched.cluster.apiserver.errors import (
     too_long,
 )
 from kubesched.cluster.apiserver.kinds.checks import (
-    check_descending,
     check_dns_label,
-    check_no_backsteps,
+    check_no_parent_references,
+    check_relative_path,
     check_subdomain,
     range_text,
 )
@@ -57,7 +57,7 @@ def check_host_path(source: Document, path: str, out: list[Problem]) -> None:
     if not source.get("path"):
         out.append(required(f"{path}.path"))
         return
-    check_no_backsteps(source["path"], f"{path}.path", out)
+    check_no_parent_references(source["path"], f"{path}.path", out)
     kind = source.get("type")
     if kind is not None and kind not in _HOST_PATH_TYPES:
         out.append(not_supported(f"{path}.type", kind, _HOST_PATH_TYPES))
@@ -67,7 +67,7 @@ def check_git_repo(source: Document, path: str, out: list[Problem]) -> None:
     """Validate a git repository, adding errors."""
     if not source.get("repository"):
         out.append(required(f"{path}.repository"))
-    check_descending(source.get("directory") or "", f"{path}.directory", out)
+    check_relative_path(source.get("directory") or "", f"{path}.directory", out)
 
 
 def _check_partition(source: Document, path: str, out: list[Problem]) -> None:
@@ -329,4 +329,4 @@ def check_local_volume(source: Document, path: str, out: list[Problem]) -> None:
     if not source.get("path"):
         out.append(required(f"{path}.path"))
         return
-    check_no_backsteps(source["path"], f"{path}.path", out)
+    check_no_parent_references(source["path"], f"{path}.path", out)

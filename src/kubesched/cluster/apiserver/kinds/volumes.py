@@ -18,7 +18,7 @@ from kubesched.cluster.apiserver.errors import (
     required,
 )
 from kubesched.cluster.apiserver.kinds import volume_sources as sources
-from kubesched.cluster.apiserver.kinds.checks import check_dns_label, check_local
+from kubesched.cluster.apiserver.kinds.checks import check_dns_label, check_local_path
 from kubesched.cluster.apiserver.kinds.containers import check_pull_policy
 from kubesched.cluster.apiserver.kinds.environment import (
     VOLUME_FIELDS,
@@ -131,7 +131,7 @@ def _check_key_to_path(item: Document, path: str, out: list[Problem]) -> None:
         out.append(required(f"{path}.key"))
     if not item.get("path"):
         out.append(required(f"{path}.path"))
-    check_local(item.get("path") or "", f"{path}.path", out)
+    check_local_path(item.get("path") or "", f"{path}.path", out)
     check_mode(item, "mode", path, out)
 
 
@@ -156,7 +156,7 @@ def _check_files(source: Document, path: str, out: list[Problem]) -> None:
 def _check_downward_file(item: Document, path: str, out: list[Problem]) -> None:
     if not item.get("path"):
         out.append(required(f"{path}.path"))
-    check_local(item.get("path") or "", f"{path}.path", out)
+    check_local_path(item.get("path") or "", f"{path}.path", out)
     field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
     if field is not None:
         check_field_ref(field, VOLUME_FIELDS, f"{path}.fieldRef", out)
@@ -233,7 +233,7 @@ def _check_token(token: Document, volume_path: str, path: str, out: list[Problem
     if not token.get("path"):
         out.append(required(f"{volume_path}.path"))
     else:
-        check_local(token["path"], f"{volume_path}.path", out)
+        check_local_path(token["path"], f"{volume_path}.path", out)
 
 
 def _check_ephemeral(source: Document, path: str, out: list[Problem]) -> None:
