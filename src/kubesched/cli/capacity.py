@@ -1,4 +1,4 @@
-"""`kubesched capacity`: count how many copies of a pod fit, and what stops the next one.
+"""`kubesched capacity`: count how many copies of a pod fit, and show why the next does not.
 
 Owns the options and the text output. `simulate.capacity` places the copies.
 """
@@ -54,7 +54,7 @@ def capacity(
     format: str,  # noqa: A002  # The option's name.
     templates: tuple[str, ...],
 ) -> None:
-    """Count how many copies of pods fit, on which nodes, and what stops the next one.
+    """Count how many copies of pods fit, on which nodes, and what keeps the next one from fitting.
 
     Files that hold nodes or bound pods describe the cluster. In the other files, every Pod without
     a node and every Deployment, ReplicaSet, StatefulSet, Job or CronJob is a template. Copies of

@@ -74,7 +74,7 @@ def simulate(
     """Schedule all pending pods of the files in queue order, and show the outcome.
 
     Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs first create the pods they lack; a
-    DaemonSet, one for each of its nodes. Pods may preempt others; preempted pods that have a
+    DaemonSet creates one per node. Pods may preempt others; preempted pods that have a
     controller are recreated and join the queue.
     """
     config_file = options.config_file

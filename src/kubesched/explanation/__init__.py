@@ -1,1 +1,4 @@
-"""Explanations: one attempt as a record, as counterfactuals and as text."""
+"""Explanations: one attempt as a record, as a report and as counterfactuals.
+
+`cli.explain.text` formats them as text.
+"""

@@ -86,7 +86,10 @@ class AttemptRecord:
         return None if held is None else (Hold(plugin=held.plugin, message=held.message),)
 
     def summary(self, *, top: int | None = TOP, examples: int = EXAMPLES) -> Summary:
-        """Return a summary that outlives the snapshot; arguments as for `explanation`."""
+        """Return a summary that outlives the snapshot; arguments as for `explanation`.
+
+        If the result has no detail and its basis is missing or stale, makes a second attempt.
+        """
         result = self.result
         if result is None:
             assert self.failure is not None, "an attempt ends with a result or a failure"

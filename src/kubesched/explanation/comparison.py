@@ -49,7 +49,7 @@ class Room(Value, frozen=True, kw_only=True):
     free: int
     """Allocatable minus the requests of the pods on the node."""
     nominated: int
-    """The part of `free` that nominated pods with a higher priority will take."""
+    """The part of `free` that nominated pods of the same or a higher priority will take."""
     allocatable: int
 
 

@@ -1,6 +1,6 @@
 """Rejections by counts that change from attempt to attempt, for incremental filters.
 
-Owns the recognition of an unchanged verdict. See `framework.fast` for the contract.
+Detects unchanged verdicts. See `framework.fast` for the contract.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from kubesched.snapshot.view import NodeTable
 class TopologyPlugin:
     """Reads the counts that PreFilter and PreScore wrote, and passes trials on to them.
 
-    `filter_nodes` and `score_nodes` are not here: an incremental hook counts only if the class that
-    defines it defines the methods that it replaces, too.
+    `filter_nodes` and `score_nodes` are not here: an incremental hook is used only if the same
+    class defines the methods it replaces.
     """
 
     pre_filter_key: ClassVar[str]

@@ -246,7 +246,7 @@ class Hints:
             if reads in READS:
                 return reads
             problem: Exception = ValueError(f"a hint reads {', '.join(READS)}, not {reads!r}")
-        except Exception as raised:  # noqa: BLE001 - any fault of a plugin costs time, no more
+        except Exception as raised:  # noqa: BLE001 - a failing plugin costs time, nothing else
             problem = raised
         self._log_failure(
             hint, occurrence, problem, "The reads function of a QueueingHintFn failed"

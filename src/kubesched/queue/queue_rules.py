@@ -97,7 +97,7 @@ def _first_rejection(
             status = call(pod)
             if status is not None and not status.is_success:
                 return name, status
-    except Exception as problem:  # noqa: BLE001 - any fault of a plugin gates the pod, no more
+    except Exception as problem:  # noqa: BLE001 - a failing plugin gates the pod, nothing else
         return name, error(f"{type(problem).__name__}: {problem}")
     return None
 
@@ -140,7 +140,7 @@ class QueueOrder:
         if self.sort_key is not None:
             try:
                 value = self.sort_key(queued)
-            except Exception as problem:  # noqa: BLE001 - no fault of a plugin may stop the loop
+            except Exception as problem:  # noqa: BLE001 - a plugin error must not stop the loop
                 self.log_failure(problem)
         return _Key(self, queued, value)
 

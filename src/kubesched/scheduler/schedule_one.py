@@ -247,7 +247,7 @@ class SchedulingCycle:
         if self.on_decided is not None:
             try:
                 self.on_decided(queued, attempt)
-            except Exception as problem:  # noqa: BLE001 - an observer must not spoil a decision
+            except Exception as problem:  # noqa: BLE001 - an observer must not fail a decision
                 ref = Ref(pod.namespace, pod.name)
                 self.log.error("Failed to record a decision", err=problem, pod=ref)
 

@@ -311,7 +311,7 @@ class Shadow:
         profile = self.profiles[outcome.pod.scheduler_name]
         try:
             return compare(profile, self.cache.snapshot(), outcome, self.search)
-        except Exception as problem:  # noqa: BLE001 - no fault of a plugin may stop the loop
+        except Exception as problem:  # noqa: BLE001 - a plugin error must not stop the loop
             return failed(profile, outcome, problem)
 
     # -- applying changes -------------------------------------------------------------------------

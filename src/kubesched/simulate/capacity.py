@@ -1,4 +1,4 @@
-"""Capacity: how many copies of pod templates fit, on which nodes, and what stops the next one.
+"""Capacity: how many copies of pod templates fit, on which nodes, and why the next does not.
 
 Owns the round-robin order of templates and the counts per node. Copies are placed one by one by
 real attempts; nothing is preempted for a copy. A DaemonSet gets one copy on each node that lacks

@@ -48,7 +48,10 @@ CPU, TAINT = unschedulable("Insufficient cpu"), unresolvable("node(s) had untole
             id="each reason of a node counts, and entries sort as text",
         ),
         pytest.param(
-            [unschedulable("a", "a"), CPU, CPU], None, "2 Insufficient cpu, 2 a.", id="also twice"
+            [unschedulable("a", "a"), CPU, CPU],
+            None,
+            "2 Insufficient cpu, 2 a.",
+            id="a reason that a node gives twice counts twice",
         ),
         pytest.param(
             [CPU],
@@ -56,7 +59,9 @@ CPU, TAINT = unschedulable("Insufficient cpu"), unresolvable("node(s) had untole
             "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [P].",
             id="nodes never looked at have a reason of their own",
         ),
-        pytest.param([CPU], None, "1 Insufficient cpu.", id="or none"),
+        pytest.param(
+            [CPU], None, "1 Insufficient cpu.", id="nodes never looked at may have no reason"
+        ),
     ],
 )
 def test_filters(view: ClusterView, statuses: Any, absent: Any, expected: str) -> None:

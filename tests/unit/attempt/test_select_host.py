@@ -42,16 +42,16 @@ def root_of_gos_heap(scores: Sequence[int]) -> int:
 @pytest.mark.parametrize(
     ("scores", "expected"),
     [
-        pytest.param([7], 0, id="the only one"),
-        pytest.param([5, 5, 5, 5], 0, id="all equal: the first"),
-        pytest.param([1, 9, 3], 1, id="the best"),
-        pytest.param([1, 5, 5], 1, id="the left child before the right"),
-        pytest.param([1, 1, 5, 5], 3, id="a child of the left child before the right child"),
-        pytest.param([0, 0, 0, 9, 0, 9], 3, id="the left subtree before the right one"),
-        pytest.param([0, 9, 0, 9], 1, id="a parent before its children"),
+        pytest.param([7], 0, id="the only node is taken"),
+        pytest.param([5, 5, 5, 5], 0, id="the first of equal nodes is taken"),
+        pytest.param([1, 9, 3], 1, id="the best node is taken"),
+        pytest.param([1, 5, 5], 1, id="the left child comes before the right one"),
+        pytest.param([1, 1, 5, 5], 3, id="a child of the left child comes before the right child"),
+        pytest.param([0, 0, 0, 9, 0, 9], 3, id="the left subtree comes before the right one"),
+        pytest.param([0, 9, 0, 9], 1, id="a parent comes before its children"),
     ],
 )
-def test_by_hand(scores: list[int], expected: int) -> None:
+def test_small_heaps_by_hand(scores: list[int], expected: int) -> None:
     assert root_of_gos_heap(scores) == expected
     assert select_host(np.array(scores)) == expected
 

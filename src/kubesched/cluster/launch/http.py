@@ -1,4 +1,4 @@
-"""HTTP client for tests: sends requests to an API server and returns the complete responses.
+"""HTTP client of tests and the playground: returns complete responses of an API server.
 
 Owns connections and JSON encoding. Never retries on an error status, never interprets a response.
 """

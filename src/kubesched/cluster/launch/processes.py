@@ -1,6 +1,6 @@
-"""Child processes of a test: start, logs, resource usage and termination.
+"""Child processes of a test or the playground: start, logs, resource usage and termination.
 
-They are killed with the test process, even if it is killed itself. Usage is read from /proc
+They are killed with the parent process, even if it is killed itself. Usage is read from /proc
 (Linux).
 """
 
