@@ -98,7 +98,7 @@ def _show(fit: Fit, node_count: int, top: int | None, printer: Printer) -> None:
     stop = fit.stop
     if stop is not None:
         which = "The next copy does" if fit.template.targets is None else "The first copy that does"
-        printer.line(f"{which} not fit ({stop.verdict}): {stop.message}")
+        printer.line(f"{which} not fit ({stop.kind}): {stop.message}")
         if stop.evict_from:
             victims = joined(stop.evictable[:NAMES_MAX], len(stop.evictable))
             room = f"would make room for one more on {stop.evict_from}"

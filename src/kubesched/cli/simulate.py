@@ -204,7 +204,7 @@ def _show_left(run: Simulation, top: int | None, printer: Printer) -> None:
         printer.prose(
             joined([one_line(pod) for pod in pods[:NAMES_MAX]], len(pods)), indent=2, hang=0
         )
-        printer.line(f"    {outcome.verdict}: {one_line(outcome.message)}")
+        printer.line(f"    {outcome.kind}: {one_line(outcome.message)}")
     _show_more(len(groups), top, "more reason", printer)
 
 

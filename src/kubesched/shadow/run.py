@@ -23,7 +23,7 @@ from kubesched.metrics.instruments import Maker, Measures
 from kubesched.run.live_scheduler import Environment, LiveScheduler, LiveSettings
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.shadow.scheduler import Shadow, ShadowLoop
-from kubesched.shadow.verdict import AGREEING, RESULTS, Result, Verdict
+from kubesched.shadow.verdict import AGREEING, RESULTS, ComparedDecision, Result
 
 SUMMARY_S: Final = 60.0
 EXAMPLES_MAX: Final = 5
@@ -71,11 +71,11 @@ class ShadowReport:
         )
         self._counters = {result: family.labels(result) for result in RESULTS}
         self.counts: Counter[Result] = Counter()
-        self._examples: list[Verdict] = []
+        self._examples: list[ComparedDecision] = []
         """The first differences since the last summary."""
         self._summed_up = 0
 
-    def add(self, verdict: Verdict) -> None:
+    def add(self, verdict: ComparedDecision) -> None:
         """Record one compared decision."""
         self.counts[verdict.result] += 1
         self._counters[verdict.result].inc()

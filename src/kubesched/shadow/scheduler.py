@@ -27,7 +27,7 @@ from kubesched.kit.clock import Clock
 from kubesched.kit.log import Log
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.scheduler import IDLE_S_MAX, Scheduler
-from kubesched.shadow.verdict import Outcome, Verdict, compare, failed
+from kubesched.shadow.verdict import ComparedDecision, TheirDecision, compare, failed
 from kubesched.snapshot.pod_info import PodInfo
 
 HOLD_S: Final = 0.5
@@ -79,7 +79,7 @@ class Candidate(NamedTuple):
     """An outcome that may be the next, and the position of its change."""
 
     place: int
-    outcome: Outcome
+    outcome: TheirDecision
 
 
 class RecentSteps:
@@ -142,7 +142,7 @@ class Shadow:
     """The node sampling of the other scheduler."""
     order: Callable[[QueuedPodInfo], Any]
     """The sort key of the queue."""
-    report: Callable[[Verdict], None]
+    report: Callable[[ComparedDecision], None]
     clock: Clock
     log: Log
     _changes: deque[QueuedChange] = field(default_factory=deque)
@@ -151,7 +151,7 @@ class Shadow:
     _arrival_count: int = 0
     _rejected: dict[str, str] = field(default_factory=dict)
     """The last rejection messages of pods, by uid."""
-    _tried: dict[str, Verdict] = field(default_factory=dict)
+    _tried: dict[str, ComparedDecision] = field(default_factory=dict)
     """Verdicts at the current state, by uid."""
     recent_steps: RecentSteps = field(init=False)
     wakes_at_s: float = math.inf
@@ -196,7 +196,7 @@ class Shadow:
 
     # -- outcomes ---------------------------------------------------------------------------------
 
-    def _outcome(self, entry: Entry) -> Outcome | None:
+    def _outcome(self, entry: Entry) -> TheirDecision | None:
         """Return the decision of the other scheduler that a change shows, if any."""
         if not isinstance(entry, Change) or entry.resource != PODS or entry.type == "DELETED":
             return None
@@ -207,13 +207,13 @@ class Shadow:
             return None
         assert isinstance(pod, Pod)
         if pod.spec.node_name:
-            return Outcome(pending, pod.spec.node_name)
+            return TheirDecision(pending, pod.spec.node_name)
         message = rejection_of(pod)
         if message is None or message == self._rejected.get(pending.uid):
             return None
-        return Outcome(pending, "", message)
+        return TheirDecision(pending, "", message)
 
-    def _settle(self, first: Outcome, *, is_late: bool) -> bool:
+    def _settle(self, first: TheirDecision, *, is_late: bool) -> bool:
         """Apply the outcome that was decided next; return False to wait for others."""
         candidates = self._candidates()
         if self._is_overtaking(first, candidates, is_late=is_late):
@@ -226,7 +226,7 @@ class Shadow:
             self._take(0)
         return is_late
 
-    def _verdict_before(self, outcome: Outcome) -> Verdict:
+    def _verdict_before(self, outcome: TheirDecision) -> ComparedDecision:
         """Return the verdict, at a recent state if the decisions agree there."""
         verdict = self._verdict(outcome)
         if verdict.agrees or len(self._changes) > LOOK_AHEAD:  # Too far behind to roll back.
@@ -282,7 +282,7 @@ class Shadow:
                 yield Candidate(place, outcome)
 
     def _is_overtaking(
-        self, outcome: Outcome, candidates: list[Candidate], *, is_late: bool
+        self, outcome: TheirDecision, candidates: list[Candidate], *, is_late: bool
     ) -> bool:
         """Return whether an earlier decision may still become visible."""
         mine = self._undecided.get(outcome.pod.key)
@@ -300,14 +300,14 @@ class Shadow:
             del self._undecided[key]  # Not waited for again.
         return False
 
-    def _verdict(self, outcome: Outcome) -> Verdict:
+    def _verdict(self, outcome: TheirDecision) -> ComparedDecision:
         """Return the verdict at the current state."""
         uid = outcome.pod.uid
         if uid not in self._tried:
             self._tried[uid] = self._compare(outcome)
         return self._tried[uid]
 
-    def _compare(self, outcome: Outcome) -> Verdict:
+    def _compare(self, outcome: TheirDecision) -> ComparedDecision:
         profile = self.profiles[outcome.pod.scheduler_name]
         try:
             return compare(profile, self.cache.snapshot(), outcome, self.search)

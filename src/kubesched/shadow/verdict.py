@@ -28,7 +28,7 @@ AGREEING: Final[tuple[Result, ...]] = ("same", "tie")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TheirDecision:
     """The decision of the other scheduler for a pod."""
 
     pod: PodInfo
@@ -39,7 +39,7 @@ class Outcome:
     """The rejection message."""
 
 
-class Verdict(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True):
+class ComparedDecision(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True):
     """The comparison of both decisions, as a line of the report file has it."""
 
     pod: str
@@ -63,7 +63,9 @@ class Verdict(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True):
         return self.result in AGREEING
 
 
-def compare(profile: Profile, view: ClusterView, theirs: Outcome, search: Search) -> Verdict:
+def compare(
+    profile: Profile, view: ClusterView, theirs: TheirDecision, search: Search
+) -> ComparedDecision:
     """Decide for the pod on a snapshot, and compare.
 
     Args:
@@ -73,7 +75,7 @@ def compare(profile: Profile, view: ClusterView, theirs: Outcome, search: Search
         search: the node sampling of the other scheduler; it is not changed.
     """
     their_node, their_text = theirs.node_name, theirs.message
-    same = Verdict(theirs.pod.key, profile.name, "same", their_node, their_node)
+    same = ComparedDecision(theirs.pod.key, profile.name, "same", their_node, their_node)
     if their_node and _quick_choice(profile, view, theirs.pod) == their_node:
         return same
     ours = decide(profile, view, theirs.pod)
@@ -94,10 +96,10 @@ def compare(profile: Profile, view: ClusterView, theirs: Outcome, search: Search
     return _another_node(replace(same, ours=host), profile, view, theirs.pod, ours, search)
 
 
-def failed(profile: Profile, theirs: Outcome, problem: Exception) -> Verdict:
+def failed(profile: Profile, theirs: TheirDecision, problem: Exception) -> ComparedDecision:
     """Return the verdict if our decision failed."""
     text = f"{type(problem).__name__}: {problem}"
-    return Verdict(
+    return ComparedDecision(
         theirs.pod.key,
         profile.name,
         "we_reject" if theirs.node_name else "text",
@@ -119,13 +121,13 @@ def _quick_choice(profile: Profile, view: ClusterView, pod: PodInfo) -> str:
 
 
 def _another_node(  # Both decisions and how they were made.
-    verdict: Verdict,
+    verdict: ComparedDecision,
     profile: Profile,
     view: ClusterView,
     pod: PodInfo,
     ours: Decision,
     search: Search,
-) -> Verdict:
+) -> ComparedDecision:
     host, their_node = verdict.ours, verdict.theirs
     their_scores = ours.scores.get(their_node)
     if their_scores is None:

@@ -15,7 +15,7 @@ from kubesched.explanation.decision import decide
 from kubesched.framework.status import Status
 from kubesched.manifests.scenario import Template
 from kubesched.simulate.utilization import Usage, usage_of
-from kubesched.simulate.world import Outcome, Verdict, World
+from kubesched.simulate.world import AttemptResult, ResultKind, World
 from kubesched.snapshot.pod_info import PodInfo
 
 
@@ -23,7 +23,7 @@ from kubesched.snapshot.pod_info import PodInfo
 class Stop:
     """Why the next copy of a template does not fit."""
 
-    verdict: Verdict
+    kind: ResultKind
     message: str
     """The message of the event."""
     reasons: Mapping[str, int] = field(default_factory=dict)
@@ -106,9 +106,9 @@ class Capacity:
         """Place a copy; return what stops it."""
         rejection = self.world.why_not_queued(pod)
         if rejection is not None:
-            return Stop(rejection.verdict, rejection.message)
+            return Stop(rejection.kind, rejection.message)
         outcome = self.world.attempt(pod, preempts=False)
-        if outcome.verdict is not Verdict.PLACED:
+        if outcome.kind is not ResultKind.PLACED:
             return self._stop(pod, outcome)
         fit.by_node[outcome.node] += 1
         return None
@@ -125,16 +125,16 @@ class Capacity:
         self._like[number] = info
         return info
 
-    def _stop(self, pod: PodInfo, outcome: Outcome) -> Stop:
+    def _stop(self, pod: PodInfo, outcome: AttemptResult) -> Stop:
         if outcome.diagnosis is None:
-            return Stop(outcome.verdict, outcome.message, outcome.reasons)
+            return Stop(outcome.kind, outcome.message, outcome.reasons)
         profile = self.world.built.profiles[pod.scheduler_name]
         view = self.world.built.handles[profile.name].view = self.world.view
         decision = decide(profile, view, pod)
         plan = decision.preemption
         victims = () if plan is None or plan.victims is None else plan.victims.pods
         return Stop(
-            outcome.verdict,
+            outcome.kind,
             decision.message_after_post_filter or outcome.message,
             outcome.reasons,
             decision.rejected,

@@ -179,7 +179,7 @@ def _left(run: Simulation, top: int | None) -> list[str]:
     rows = [
         (
             str(len(pods)),
-            outcome.verdict.value,
+            outcome.kind.value,
             outcome.message,
             joined(pods[:_EXAMPLES_MAX], len(pods)),
         )

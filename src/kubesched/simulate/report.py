@@ -128,7 +128,7 @@ def _fit_json(fit: Fit, cut: _Cut) -> dict[str, Any]:
 def _stop_json(stop: Stop, cut: _Cut) -> dict[str, Any]:
     by_node = cut("stop.byNode", list(stop.by_node.items()))
     return {
-        "verdict": stop.verdict.value,
+        "verdict": stop.kind.value,
         "message": stop.message,
         "reasons": dict(stop.reasons),
         "byNode": {name: status_json(status) for name, status in by_node},
@@ -145,7 +145,7 @@ def _left_json(leftover: Leftover) -> dict[str, Any]:
     return {
         "pod": pod.key,
         "priority": pod.priority,
-        "verdict": outcome.verdict.value,
+        "verdict": outcome.kind.value,
         "message": outcome.message,
         "reasons": dict(outcome.reasons),
         "nominatedNode": pod.nominated_node_name or None,

@@ -14,7 +14,7 @@ from typing import Any
 
 from kubesched.kit.heap import KeyedHeap, order_by_less
 from kubesched.simulate.utilization import Usage, usage_of
-from kubesched.simulate.world import Outcome, Preemption, Verdict, Victim, World
+from kubesched.simulate.world import AttemptResult, Preemption, ResultKind, Victim, World
 from kubesched.snapshot.pod_info import PodInfo
 
 Less = Callable[["QueuedPod", "QueuedPod"], bool]
@@ -32,7 +32,7 @@ class QueuedPod:
     """Number of preemptions made for the pod."""
     tried_at: int = -1
     """The world's version at the last attempt."""
-    outcome: Outcome | None = None
+    outcome: AttemptResult | None = None
 
 
 class Queue:
@@ -94,7 +94,7 @@ class Leftover:
     """A pod that was not placed."""
 
     pod: PodInfo
-    outcome: Outcome
+    outcome: AttemptResult
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class Simulation:
     after: Usage = field(init=False)
     _queue: Queue = field(init=False)
     _placed: dict[str, Placement] = field(default_factory=dict)
-    _rejections: dict[Any, tuple[int, Outcome]] = field(default_factory=dict)
+    _rejections: dict[Any, tuple[int, AttemptResult]] = field(default_factory=dict)
     """The outcome of the last rejected pod of each signature, and the world's version then."""
 
     def __post_init__(self) -> None:
@@ -151,12 +151,12 @@ class Simulation:
     def recreated_count(self) -> int:
         return sum(victim.successor is not None for victim in self.evicted)
 
-    def left_by_message(self) -> list[tuple[Outcome, list[str]]]:
-        """Return the names of pods that were not placed, by verdict and message; most first."""
-        groups: dict[tuple[str, str], tuple[Outcome, list[str]]] = {}
+    def left_by_message(self) -> list[tuple[AttemptResult, list[str]]]:
+        """Return the names of pods that were not placed, by result and message; most first."""
+        groups: dict[tuple[str, str], tuple[AttemptResult, list[str]]] = {}
         for leftover in self.left:
             outcome = leftover.outcome
-            key = (outcome.verdict.value, outcome.message)
+            key = (outcome.kind.value, outcome.message)
             groups.setdefault(key, (outcome, []))[1].append(leftover.pod.key)
         ordered = sorted(groups.items(), key=lambda group: (-len(group[1][1]), group[0]))
         return [group for _, group in ordered]
@@ -175,7 +175,7 @@ class Simulation:
         if outcome is None or rejected_at != version:
             outcome = self.world.attempt(pod)
         queued.attempts += 1
-        if outcome.verdict is Verdict.PLACED:
+        if outcome.kind is ResultKind.PLACED:
             after_preemption = queued.preemptions > 0
             placement = Placement(pod, outcome.node, queued.attempts, after_preemption)
             self._placed[pod.uid] = placement
@@ -189,7 +189,7 @@ class Simulation:
         queued.tried_at = self.world.version
         self._queue.put_aside(queued)
 
-    def _apply_plan(self, queued: QueuedPod, outcome: Outcome) -> bool:
+    def _apply_plan(self, queued: QueuedPod, outcome: AttemptResult) -> bool:
         """Apply the preemption plan; return whether to retry the pod immediately."""
         plan = outcome.plan
         if plan is None:

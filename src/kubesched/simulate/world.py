@@ -40,7 +40,7 @@ from kubesched.snapshot.view import ClusterView
 ResultT = TypeVar("ResultT")
 
 
-class Verdict(StrEnum):
+class ResultKind(StrEnum):
     """The result of an attempt, or the reason why there was none."""
 
     PLACED = "Placed"
@@ -53,10 +53,10 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AttemptResult:
     """The outcome of one attempt."""
 
-    verdict: Verdict
+    kind: ResultKind
     node: str = ""
     message: str = ""
     """The event's text; empty for a pod that was placed."""
@@ -154,20 +154,20 @@ class World:
 
     # -- one attempt ------------------------------------------------------------------------------
 
-    def why_not_queued(self, pod: PodInfo) -> Outcome | None:
+    def why_not_queued(self, pod: PodInfo) -> AttemptResult | None:
         profile = self.built.profiles.get(pod.scheduler_name)
         if profile is None:
             names = ", ".join(self.built.profiles)
             text = f"no profile has the scheduler name {pod.scheduler_name} (profiles: {names})"
-            return Outcome(Verdict.OTHER_SCHEDULER, message=text)
+            return AttemptResult(ResultKind.OTHER_SCHEDULER, message=text)
         if pod.terminating:
-            return Outcome(Verdict.DELETING, message="the pod is being deleted")
+            return AttemptResult(ResultKind.DELETING, message="the pod is being deleted")
         held = profile.run_pre_enqueue_plugins(pod)
         if held is not None:
-            return Outcome(Verdict.HELD, message=f"{held.plugin}: {held.message}")
+            return AttemptResult(ResultKind.HELD, message=f"{held.plugin}: {held.message}")
         return None
 
-    def attempt(self, pod: PodInfo, *, preempts: bool = True) -> Outcome:
+    def attempt(self, pod: PodInfo, *, preempts: bool = True) -> AttemptResult:
         """Try to place a pod; if it fits, it is assumed on its node.
 
         Args:
@@ -188,12 +188,12 @@ class World:
         except FitError as failure:
             return self._rejected(profile, state, pod, failure, preempts)
         except NoNodesError as failure:
-            return Outcome(Verdict.UNSCHEDULABLE, message=str(failure))
+            return AttemptResult(ResultKind.UNSCHEDULABLE, message=str(failure))
         except SchedulingError as failure:
-            return Outcome(Verdict.ERROR, message=str(failure))
+            return AttemptResult(ResultKind.ERROR, message=str(failure))
         return self._take(profile, state, pod, result.suggested_host)
 
-    def _take(self, profile: Profile, state: CycleState, pod: PodInfo, node: str) -> Outcome:
+    def _take(self, profile: Profile, state: CycleState, pod: PodInfo, node: str) -> AttemptResult:
         # Parity: schedule_one.go prepareForBindingCycle, v1.36: assume, reserve, permit.
         nominated = pod.nominated_node_name
         self.cache.assume_pod(pod, node)
@@ -203,12 +203,12 @@ class World:
             failure = None if permit.status.is_success else permit.status
         if failure is None:
             self.version += 1
-            return Outcome(Verdict.PLACED, node=node)
+            return AttemptResult(ResultKind.PLACED, node=node)
         profile.run_reserve_plugins_unreserve(state, pod, node)
         self.cache.forget_pod(pod)
         if nominated:
             self.cache.nominate_pod(pod, nominated)
-        return Outcome(_verdict_of(failure), message=_text_of(failure))
+        return AttemptResult(_kind_of(failure), message=_text_of(failure))
 
     def _rejected(
         self,
@@ -217,7 +217,7 @@ class World:
         pod: PodInfo,
         failure: FitError,
         preempts: bool,
-    ) -> Outcome:
+    ) -> AttemptResult:
         diagnosis = failure.diagnosis
         plan: PostFilterResult | None = None
         if preempts and profile.has_post_filter_plugins:
@@ -225,8 +225,8 @@ class World:
             diagnosis.post_filter_message = status.message
             if not status.is_success and plan is not None and plan.nominated_node_name:
                 plan = None
-        return Outcome(
-            Verdict.UNSCHEDULABLE,
+        return AttemptResult(
+            ResultKind.UNSCHEDULABLE,
             message=str(failure),
             reasons=_reasons(failure),
             diagnosis=diagnosis,
@@ -314,9 +314,11 @@ def _reasons(failure: FitError) -> Mapping[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _verdict_of(status: Status) -> Verdict:
+def _kind_of(status: Status) -> ResultKind:
     return (
-        Verdict.UNSCHEDULABLE if status.is_rejected or status.code is Code.WAIT else Verdict.ERROR
+        ResultKind.UNSCHEDULABLE
+        if status.is_rejected or status.code is Code.WAIT
+        else ResultKind.ERROR
     )
 
 

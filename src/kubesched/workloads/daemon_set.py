@@ -34,16 +34,16 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _TOLERATED_ON_HOST_NETWORK: Final = (("node.kubernetes.io/network-unavailable", _NO_SCHEDULE),)
 
 
-class Verdict(NamedTuple):
+class NodeSuitability(NamedTuple):
     """Whether a daemon pod should run on a node, and whether an existing one may stay."""
 
     should_run: bool
     should_continue_running: bool
 
 
-_YES: Final = Verdict(should_run=True, should_continue_running=True)
-_NO: Final = Verdict(should_run=False, should_continue_running=False)
-_ONLY_STAY: Final = Verdict(should_run=False, should_continue_running=True)
+_YES: Final = NodeSuitability(should_run=True, should_continue_running=True)
+_NO: Final = NodeSuitability(should_run=False, should_continue_running=False)
+_ONLY_STAY: Final = NodeSuitability(should_run=False, should_continue_running=True)
 
 
 def daemon_tolerations(pod_spec: Document) -> list[Document]:
@@ -117,9 +117,9 @@ class DaemonPlacement:
         self._tolerations = msgspec.convert(
             daemon_tolerations(spec), tuple[affinity.Toleration, ...]
         )
-        self._known: dict[str, tuple[Document, Verdict]] = {}
+        self._known: dict[str, tuple[Document, NodeSuitability]] = {}
 
-    def verdict(self, node: Document) -> Verdict:
+    def verdict(self, node: Document) -> NodeSuitability:
         """Return the verdict on a node, cached until the node changes."""
         name = name_of(node)
         cached = self._known.get(name)
@@ -133,7 +133,7 @@ class DaemonPlacement:
         """Drop the cached verdict on a deleted node."""
         self._known.pop(name, None)
 
-    def _judge(self, node: Document, name: str) -> Verdict:
+    def _judge(self, node: Document, name: str) -> NodeSuitability:
         if self._node_name not in ("", name):
             return _NO
         labels = labels_of(node)

@@ -21,7 +21,7 @@ from kubesched.metrics.scheduler import SchedulerMetrics
 from kubesched.run.live_scheduler import Environment, LiveSettings
 from kubesched.shadow.run import ShadowReport, ShadowScheduler
 from kubesched.shadow.scheduler import HOLD_S
-from kubesched.shadow.verdict import Verdict
+from kubesched.shadow.verdict import ComparedDecision
 from tests.unit.builders import Wire, a_wire_node, a_wire_pod
 
 
@@ -83,7 +83,7 @@ class World:
         self.report = ShadowReport(
             self.metrics.measures, clock=self.clock, log=log, out=self.printed, file=file
         )
-        self.verdicts: list[Verdict] = []
+        self.verdicts: list[ComparedDecision] = []
         settings = LiveSettings(
             config=default_config() if config is None else load_config_object(config), hostname="h"
         )
@@ -93,7 +93,7 @@ class World:
         self.shadow = self.scheduler.loop.shadow
         report = self.shadow.report
 
-        def record(verdict: Verdict) -> None:
+        def record(verdict: ComparedDecision) -> None:
             self.verdicts.append(verdict)
             report(verdict)
 

@@ -8,18 +8,18 @@ from kubesched.attempt.request import Search
 from kubesched.cache.cache import Cache
 from kubesched.framework.runtime.profile import Profile
 from kubesched.framework.status import error, unresolvable, unschedulable
-from kubesched.shadow.verdict import Outcome, Verdict, compare
+from kubesched.shadow.verdict import ComparedDecision, TheirDecision, compare
 from tests.unit.builders import a_profile, a_wire_node, a_wire_pod
 from tests.unit.framework.small_plugins import ColumnRejection, PreFilter, Score
 
 
 def verdict(
     profile: Profile, theirs: str, *, names: tuple[str, ...] = ("n1", "n2", "n3"), message: str = ""
-) -> Verdict:
+) -> ComparedDecision:
     cache = Cache()
     for name in names:
         cache.add_node(a_wire_node(name))
-    outcome = Outcome(cache.pod_info(a_wire_pod("p")), theirs, message)
+    outcome = TheirDecision(cache.pod_info(a_wire_pod("p")), theirs, message)
     return compare(profile, cache.snapshot(), outcome, Search())
 
 

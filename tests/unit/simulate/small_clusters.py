@@ -125,4 +125,4 @@ def places(run: Simulation) -> dict[str, str]:
 
 def left(run: Simulation) -> dict[str, str]:
     """Return the verdict on each pod that was not placed, by the name of the pod."""
-    return {leftover.pod.name: leftover.outcome.verdict.value for leftover in run.left}
+    return {leftover.pod.name: leftover.outcome.kind.value for leftover in run.left}

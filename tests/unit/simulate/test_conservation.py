@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kubesched.simulate.report import simulation_json
 from kubesched.simulate.simulation import Simulation
-from kubesched.simulate.world import Verdict, World
+from kubesched.simulate.world import ResultKind, World
 from kubesched.snapshot.pod_columns import BoundPod
 from tests.unit.simulate.small_clusters import Document, node, pod, simulated, workload, world
 
@@ -88,10 +88,10 @@ def test_no_unschedulable_pod_fits_at_the_end(documents: list[Document]) -> None
     run = simulated(*documents)
     for leftover in run.left:
         outcome = leftover.outcome
-        if outcome.verdict is not Verdict.UNSCHEDULABLE or not run.after.names:
+        if outcome.kind is not ResultKind.UNSCHEDULABLE or not run.after.names:
             continue
         retried = run.world.attempt(run.world.waiting_pod(leftover.pod.uid))
-        assert (retried.verdict, retried.message) == (outcome.verdict, outcome.message)
+        assert (retried.kind, retried.message) == (outcome.kind, outcome.message)
 
 
 @settings(deadline=None, max_examples=12)

@@ -76,7 +76,7 @@ def test_a_held_pod_does_not_fit() -> None:
     run = capacity_of([node("n")], pod("p", schedulingGates=[{"name": "wait"}]))
     assert run.count == 0
     assert run.fits[0].stop is not None
-    assert run.fits[0].stop.verdict == "Held"
+    assert run.fits[0].stop.kind == "Held"
 
 
 def test_copies_of_a_workload_have_its_owner_and_so_spread_by_default() -> None:

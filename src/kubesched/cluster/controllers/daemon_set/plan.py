@@ -26,7 +26,12 @@ from kubesched.cluster.controllers.controller_pods import pod_from_template
 from kubesched.cluster.controllers.controller_revisions import REVISION_LABEL
 from kubesched.cluster.controllers.deployment.sizes import scaled_value
 from kubesched.cluster.controllers.replica_set.status import min_ready_s_of
-from kubesched.workloads.daemon_set import DaemonPlacement, Verdict, daemon_pod_spec, target_node
+from kubesched.workloads.daemon_set import (
+    DaemonPlacement,
+    NodeSuitability,
+    daemon_pod_spec,
+    target_node,
+)
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 GENERATION_LABEL: Final = "pod-template-generation"
@@ -71,10 +76,10 @@ class Daemons:
     generation: str | None
     """Template generation in the deprecated annotation."""
 
-    def verdict(self, node_name: str) -> Verdict:
+    def verdict(self, node_name: str) -> NodeSuitability:
         """Return whether a pod should run on a node; never on a missing one."""
         node = self.nodes.get(node_name)
-        return Verdict(False, False) if node is None else self.placement.verdict(node)
+        return NodeSuitability(False, False) if node is None else self.placement.verdict(node)
 
     def is_available(self, pod: Document) -> bool:
         """Return whether a pod has been ready for minReadySeconds."""
