@@ -17,7 +17,7 @@ import numpy as np
 from kubesched.kit.memory import budget
 from kubesched.snapshot.interning import grown
 from kubesched.snapshot.term_index import ClassPostings, TermPostings
-from kubesched.snapshot.topology import Domains, Places, RowsAbove, Sums, Topology
+from kubesched.snapshot.topology import Domains, Indexes, RowsAbove, Sums, Topology
 
 if TYPE_CHECKING:
     from kubesched.snapshot.tables import ClusterTables
@@ -167,7 +167,7 @@ class Tally:
 class DomainTable:
     """The sums of a tally per domain of a topology key."""
 
-    def __init__(self, tally: Tally, slots: Places, domains: Domains) -> None:
+    def __init__(self, tally: Tally, slots: Indexes, domains: Domains) -> None:
         """Sum the tally by `slots`: each row's domain, `domains.count` for a row not to count."""
         self.tally = tally
         self._slots = slots

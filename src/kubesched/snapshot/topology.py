@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kubesched.snapshot.tables import ClusterTables
     from kubesched.snapshot.view import NodeTable
 
-Places = NDArray[np.intp]
+Indexes = NDArray[np.intp]
 Sums = NDArray[np.signedinteger[Any]]
 """Pod counts are int32, weights int64."""
 KeptT = TypeVar("KeptT")
@@ -33,9 +33,9 @@ FACTS_MAX: Final = 512
 class Domains:
     """The domains of one topology key: one per row, `count` for a row without the key."""
 
-    def __init__(self, column: LabelColumn, row_count: int, judged_rows: Places) -> None:
+    def __init__(self, column: LabelColumn, row_count: int, judged_rows: Indexes) -> None:
         self.count = len(column.values)
-        ids: Places = column.ids[:row_count].astype(np.intp)
+        ids: Indexes = column.ids[:row_count].astype(np.intp)
         ids[ids < 0] = self.count
         self.ids = ids
         self.lacking: NDArray[np.bool_] = ids == self.count
@@ -43,10 +43,10 @@ class Domains:
         """The rows without the key, as bools."""
         self.is_everywhere = not self.lacking[judged_rows].any()
         """Whether every node has the key."""
-        self._rows_by_domain: tuple[Places, list[int]] | None = None
+        self._rows_by_domain: tuple[Indexes, list[int]] | None = None
         """The rows ordered by domain, and the start of each domain."""
 
-    def rows_of(self, domain: int) -> Places:
+    def rows_of(self, domain: int) -> Indexes:
         """Return the rows of a domain."""
         if self._rows_by_domain is None:
             ends = np.bincount(self.ids, minlength=self.count + 1).cumsum()
@@ -197,16 +197,16 @@ class Topology:
     def __init__(self, cluster: ClusterTables) -> None:
         self._cluster = cluster
         self.node_epoch = cluster.node_epoch
-        self.rows: Places = cluster.visiting_rows()
+        self.rows: Indexes = cluster.visiting_rows()
         self.row_count = cluster.nodes.row_count
         """Length of whole-table columns; rows added later have no node."""
         valid = cluster.valid_rows()
-        self._whole_rows: Places | None = valid if len(valid) == self.row_count else None
+        self._whole_rows: Indexes | None = valid if len(valid) == self.row_count else None
         self.all_rows: NDArray[np.bool_] = np.ones(self.row_count, dtype=np.bool_)
         """A whole-table column of True."""
         self.all_rows.flags.writeable = False
         self._facts: dict[Hashable, Any] = {}
-        self._columns: dict[tuple[str, int], tuple[Places, Places]] = {}
+        self._columns: dict[tuple[str, int], tuple[Indexes, Indexes]] = {}
 
     def fact(self, key: Hashable, make: Callable[[], KeptT]) -> KeptT:
         """Return the value cached under a key, computed at its first use."""
@@ -233,21 +233,21 @@ class Topology:
         taken.setflags(write=False)
         return taken
 
-    def places(self, rows: Places) -> Places:
+    def places(self, rows: Indexes) -> Indexes:
         """Return the position of each row in an array of rows, -1 if it is not there."""
 
-        def make() -> Places:
-            places: Places = np.full(self.row_count, -1, dtype=np.intp)
+        def make() -> Indexes:
+            places: Indexes = np.full(self.row_count, -1, dtype=np.intp)
             places[rows] = np.arange(len(rows))
             return places
 
         return self._by_rows("", rows, make)
 
-    def column(self, nodes: NodeTable, key: str) -> Places:
+    def column(self, nodes: NodeTable, key: str) -> Indexes:
         """Return the domain of each node of a table, `count` for nodes without the key."""
         return self._by_rows(key, nodes.rows, lambda: self.domains(key).ids.take(nodes.rows))
 
-    def _by_rows(self, key: str, rows: Places, make: Callable[[], Places]) -> Places:
+    def _by_rows(self, key: str, rows: Indexes, make: Callable[[], Indexes]) -> Indexes:
         # The same arrays of rows come often: all nodes, all feasible nodes.
         cached = self._columns.get((key, id(rows)))
         if cached is None or cached[0] is not rows:

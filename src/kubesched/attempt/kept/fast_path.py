@@ -1,7 +1,7 @@
 """An attempt by kept verdicts: kept columns for most plugins, the others run as usual.
 
 Owns the entry, and the attempt over the kept verdicts of a signature. Its result equals that of the
-ordinary path; where it cannot have one it returns None, and the ordinary path is taken.
+ordinary path. It returns None when the ordinary path must run.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ class _FastPath:
     # -- filtering ------------------------------------------------------------------------------
 
     def _filter(self) -> bool:
-        """Find the feasible rows; return whether that was possible."""
+        """Find the feasible rows; return False if the ordinary path must run."""
         kept, view, state = self._kept, self._view, self._state
         assert self._uncached is not None
         if not self._pre_filter(self._uncached):
@@ -413,7 +413,7 @@ class _FastPath:
     # -- scoring --------------------------------------------------------------------------------
 
     def _score(self, uncached: UncachedPlugins, scores: dict[str, GroupedScores]) -> bool:
-        """Add the weighted scores of uncached plugins; return whether that was possible."""
+        """Add the scores of uncached plugins; return False if the ordinary path must run."""
         skipped: list[str] = []
         # Plugins keep lookups with the table: one serves all of them.
         nodes: NodeTable | None = None

@@ -31,7 +31,7 @@ from kubesched.plugins.inter_pod_affinity.scoring import (
 from kubesched.snapshot.interning import grown
 from kubesched.snapshot.node_columns import IntColumn
 from kubesched.snapshot.pod_counts import HITS_ONE_BY_ONE_MAX
-from kubesched.snapshot.topology import Domains, Places, Topology
+from kubesched.snapshot.topology import Domains, Indexes, Topology
 from kubesched.snapshot.trial import PodRows
 from kubesched.snapshot.view import ClusterView, NodeTable, Rows
 
@@ -119,10 +119,10 @@ class FewDomains:
 
     def __init__(self, tables: list[WeighedTable], domains: Domains, rows: Rows) -> None:
         self._tables = tables
-        self._domains: Places = domains.ids.take(rows)
+        self._domains: Indexes = domains.ids.take(rows)
         self._domains.flags.writeable = False
         """The domain of each node."""
-        self._used: Places = np.bincount(self._domains).nonzero()[0]
+        self._used: Indexes = np.bincount(self._domains).nonzero()[0]
         self._used_list: list[int] = self._used.tolist()
 
     def is_of(self, tables: list[WeighedTable]) -> bool:
@@ -143,7 +143,7 @@ class FewDomains:
         return GroupedScores(scaled(sums - lowest, highest - lowest), self._domains)
 
 
-def counted_values(raw: IntColumn) -> tuple[IntColumn, NDArray[np.intp], Places]:
+def counted_values(raw: IntColumn) -> tuple[IntColumn, NDArray[np.intp], Indexes]:
     """Return the distinct values in order, how often each occurs, and the index of each entry."""
     lowest = int(raw.min())
     above = raw - lowest
@@ -162,14 +162,14 @@ class ManyDomains:
     """Scores by raw score, where domains have few nodes: many of them are equal."""
 
     def __init__(
-        self, tables: list[WeighedTable], domains: Domains, rows: Rows, places: Places
+        self, tables: list[WeighedTable], domains: Domains, rows: Rows, places: Indexes
     ) -> None:
         self._tables = tables
         self._domains = domains
         self._rows = rows
         self._places = places
         """The index of each row among the nodes, -1 if it is not one of them."""
-        self._groups: Places = rows
+        self._groups: Indexes = rows
         """The group of each node: one group per raw score."""
         self._values: IntColumn = np.zeros(0, dtype=np.int64)
         """The raw score of each group, with room for more; a group may be empty."""

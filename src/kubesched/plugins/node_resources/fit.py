@@ -61,7 +61,10 @@ _READS = Reads(nodes=True, usage=True)
 
 
 def is_short(left: Values, amount: int) -> Values:
-    """Return where too little is left: the rule of room for one resource, of a row or a table."""
+    """Return where too little is left: the rule that gives the reasons.
+
+    `shortage_rules` repeats it for speed; the laws compare both.
+    """
     return left < amount
 
 

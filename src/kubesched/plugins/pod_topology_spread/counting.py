@@ -21,7 +21,7 @@ from kubesched.snapshot.node_columns import BoolColumn
 from kubesched.snapshot.pod_columns import LabelClass
 from kubesched.snapshot.pod_counts import Tally
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.topology import Places
+from kubesched.snapshot.topology import Indexes
 from kubesched.snapshot.view import ClusterView
 
 
@@ -79,7 +79,7 @@ class Inclusion:
             ("included", self._key(constraint)), lambda: self._mask(constraint)
         )
 
-    def slots(self, constraint: Constraint, missing: int) -> Places:
+    def slots(self, constraint: Constraint, missing: int) -> Indexes:
         """Return each row's domain, the count of domains for a row that does not count.
 
         Args:
@@ -87,7 +87,7 @@ class Inclusion:
             missing: the domain of an included node without the key.
         """
 
-        def make() -> Places:
+        def make() -> Indexes:
             domains = self._topology.domains(constraint.topology_key)
             slots = np.where(domains.ids == domains.count, missing, domains.ids)
             slots[~self.rows(constraint)] = domains.count

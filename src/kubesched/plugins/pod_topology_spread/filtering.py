@@ -22,7 +22,7 @@ from kubesched.plugins.pod_topology_spread.counting import (
 from kubesched.snapshot.node_columns import BoolColumn, IntColumn
 from kubesched.snapshot.pod_counts import DomainTable, PodWeights
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.topology import Places, SameRows
+from kubesched.snapshot.topology import Indexes, SameRows
 from kubesched.snapshot.trial import PodRows
 from kubesched.snapshot.view import ClusterView, NodeTable
 
@@ -59,7 +59,7 @@ class DomainCounts:
         """Which rows count, over all rows."""
         slots = inclusion.slots(constraint, domains.count)
         self.table = DomainTable(tally, slots, domains)
-        self._existing: Places = np.flatnonzero(
+        self._existing: Indexes = np.flatnonzero(
             np.bincount(slots, minlength=domains.count)[: domains.count]
         )
         self._are_all = len(self._existing) == domains.count > 0
@@ -185,7 +185,7 @@ class PreFilterState:
         return verdicts
 
     def _supposed_least(
-        self, place: int, nodes: NodeTable, column: Places, own: IntColumn
+        self, place: int, nodes: NodeTable, column: Indexes, own: IntColumn
     ) -> IntColumn | int:
         """Return for each node the lowest count of any domain in its trial.
 

@@ -26,7 +26,7 @@ from kubesched.plugins.pod_topology_spread.scoring import (
 )
 from kubesched.snapshot.node_columns import IntColumn
 from kubesched.snapshot.pod_counts import Tally
-from kubesched.snapshot.topology import Places
+from kubesched.snapshot.topology import Indexes
 from kubesched.snapshot.trial import PodRows
 from kubesched.snapshot.view import ClusterView, NodeTable, Rows
 
@@ -116,7 +116,7 @@ class Grid:
     """
 
     def __init__(
-        self, plan: SoftPlan, nodes: NodeTable, hosts: Tally | None, static: Places, size: int
+        self, plan: SoftPlan, nodes: NodeTable, hosts: Tally | None, static: Indexes, size: int
     ) -> None:
         """Take the pods by row if a constraint is about hosts, and each node's domains as a number.
 
@@ -132,10 +132,10 @@ class Grid:
         self._host_values: NDArray[np.float64] = np.zeros(0)
         self._static = static
         self._size = size
-        self._groups: Places = static
+        self._groups: Indexes = static
         self._sizes: list[int] = []
         """The number of nodes in each group."""
-        self._used: Places = static
+        self._used: Indexes = static
         """The groups that have nodes, in order."""
         self._host_count_end = 1
         """One more than the highest number of pods on a node."""
@@ -234,7 +234,7 @@ def grid_of(plan: SoftPlan, nodes: NodeTable) -> Grid | None:
     if not plan.are_counts or not len(nodes) or plan.fitting(nodes).ignored is not None:
         return None
     topology = plan.topology
-    static: Places = np.zeros(len(nodes), dtype=np.intp)
+    static: Indexes = np.zeros(len(nodes), dtype=np.intp)
     size, hosts = 1, None
     for counts in plan.counts:
         if counts.table is not None:

@@ -18,7 +18,7 @@ from kubesched.plugins.pod_topology_spread.counting import Inclusion, matching_p
 from kubesched.snapshot.node_columns import BoolColumn, IntColumn
 from kubesched.snapshot.pod_counts import DomainTable, Tally
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.topology import Places, Topology
+from kubesched.snapshot.topology import Indexes, Topology
 from kubesched.snapshot.view import ClusterView, NodeTable
 
 PRE_SCORE_KEY = "PreScorePodTopologySpread"
@@ -137,7 +137,7 @@ class SoftPlan:
 class Fitting:
     """Values that depend on the set of feasible nodes."""
 
-    rows: Places
+    rows: Indexes
     ignored: BoolColumn | None
     """A mask of the nodes that are not scored; None if all are scored."""
     weights: tuple[np.float64, ...]
