@@ -21,14 +21,14 @@ RejectedRows: TypeAlias = tuple[Marked, Status]
 class IncrementalRejections:
     """Base of incremental filters that reject rows by counts."""
 
-    __slots__ = ("_nodes", "_numbers", "_rejected_rows", "_topology", "version")
+    __slots__ = ("_nodes", "_rejected_rows", "_topology", "_versions", "version")
 
     def __init__(self, topology: Topology, nodes: NodeTable) -> None:
         """Start without rejections; `nodes` are all rows."""
         self._topology = topology
         self._nodes = nodes
         self._rejected_rows: list[RejectedRows] = []
-        self._numbers: list[int] = []
+        self._versions: list[int] = []
         self.version = 0
 
     def __iter__(self) -> Iterator[Rejected]:
@@ -43,9 +43,9 @@ class IncrementalRejections:
 
     def set_rejected(self, rejected_rows: list[RejectedRows]) -> Self:
         """Take over the present rejections; an unchanged list keeps its identity."""
-        numbers = [rows.number for rows, _ in rejected_rows]
-        if rejected_rows is not self._rejected_rows or numbers != self._numbers:
-            self._rejected_rows, self._numbers = rejected_rows, numbers
+        versions = [rows.version for rows, _ in rejected_rows]
+        if rejected_rows is not self._rejected_rows or versions != self._versions:
+            self._rejected_rows, self._versions = rejected_rows, versions
             self.version += 1
         return self
 

@@ -129,7 +129,8 @@ class Capacity:
         if outcome.diagnosis is None:
             return Stop(outcome.kind, outcome.message, outcome.reasons)
         profile = self.world.built.profiles[pod.scheduler_name]
-        view = self.world.built.handles[profile.name].view = self.world.view
+        view = self.world.view
+        self.world.built.handles[profile.name].view = view
         decision = decide(profile, view, pod)
         plan = decision.preemption
         victims = () if plan is None or plan.victims is None else plan.victims.pods

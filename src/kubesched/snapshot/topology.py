@@ -63,7 +63,7 @@ class Domains:
 class SameRows:
     """A set of rows that never changes."""
 
-    number = 0
+    version = 0
 
     def __init__(self, column: NDArray[np.bool_]) -> None:
         self._column = column
@@ -89,7 +89,7 @@ class RowsAbove:
         """The limit of the flags; None if all domains must be checked again."""
         self.count = 0
         """Number of domains above the limit."""
-        self.number = 0
+        self.version = 0
         """Incremented when the set changes."""
         self.touched: list[int] = []
         """The domains whose sum may have changed since the last check."""
@@ -110,7 +110,7 @@ class RowsAbove:
                 changed.append(domain)
         self.touched.clear()
         if changed:
-            self.number += 1
+            self.version += 1
             if self._rows is not None:
                 self._changed_domains += changed
                 if len(self._changed_domains) > DOMAINS_ONE_BY_ONE_MAX:
@@ -122,7 +122,7 @@ class RowsAbove:
         self.touched.clear()
         if flags != self._flags:
             self._flags, self.count = bytearray(flags), flags.count(1)
-            self.number += 1
+            self.version += 1
             self._forget_rows()
 
     def _forget_rows(self) -> None:
@@ -174,8 +174,8 @@ class RowsNotAbove:
         self._made_from: NDArray[np.bool_] | None = None
 
     @property
-    def number(self) -> int:
-        return self._above.number
+    def version(self) -> int:
+        return self._above.version
 
     def column(self) -> NDArray[np.bool_]:
         above = self._above.column()
@@ -188,7 +188,7 @@ class RowsNotAbove:
 
 
 Marked: TypeAlias = "SameRows | RowsAbove | RowsNotAbove"
-"""A set of rows; its `number` is incremented when the set changes, `column()` returns the set."""
+"""A set of rows; its `version` is incremented when the set changes, `column()` returns the set."""
 
 
 class Topology:

@@ -401,20 +401,20 @@ def test_rows_above_follow_their_counts() -> None:
     table = zone_table(model, tally_of_a(model))
     above = table.above(0)
     assert above.column() is None
-    seen = above.number
+    seen = above.version
     for name in ("n5", "n0"):
         model.add_pod(Placed("a", name, terminating=False, has_terms=False))
         table.follow()
         assert table.above(0) is above
         seen += 1
-        assert above.number == seen
+        assert above.version == seen
     expected = {model.view.row_of(name) for name in ("n0", "n1", "n5")}
     column = above.column()
     assert column is not None
     assert set(column.nonzero()[0].tolist()) == expected
     model.add_pod(Placed("b", "n7", terminating=False, has_terms=False))
     table.follow()
-    assert table.above(0).number == seen
+    assert table.above(0).version == seen
     assert above.column() is column, "nothing has changed"
 
 

@@ -91,6 +91,11 @@ class Validity:
         stores = self._layout.stores
         return tuple(self._epochs[stores.index(store)] for store in reads.objects)
 
+    def advance(self, view: ClusterView) -> int:
+        """Note that the verdicts include all changes of rows; return the stamp before."""
+        before, self.stamp = self.stamp, view.stamp
+        return before
+
     def is_current(self, view: ClusterView) -> bool:
         """Return whether no node has changed, nor any pod on a node."""
         return self.stamp == view.stamp and self.node_epoch == view.node_epoch
@@ -107,7 +112,7 @@ class Validity:
                 return False
             self._change_count = view.objects.change_count
         readers = self._layout.term_readers
-        if readers and self._term_set_count != len(view.pods.term_sets.values):
+        if readers and self._term_set_count != len(view.term_sets):
             if any(declared_reads(reader, self._pod) is None for reader in readers):
                 return False
             self._term_set_count = len(view.term_sets)
@@ -299,10 +304,9 @@ class KeptVerdicts:
         """
         if not self.validity.confirm(view):
             return None
-        seen, stamp = self.validity.stamp, view.stamp
+        seen, stamp = self.validity.advance(view), view.stamp
         if seen == stamp:
             return ()
-        self.validity.stamp = stamp
         if stamp - seen <= CHANGES_BY_INTEGERS_MAX:
             changes = view.changes_since(seen)
             if changes is not None:
