@@ -331,10 +331,26 @@ class LeaderElector:
         """
         if self._work is None:
             return
-        await _ended(self._work)
+        await self._end_work(self._work)
         self._master_status.set(0)
         await self._by_deadline(self._release(), name="leader-election-release")
         self._record("stopped leading")
+
+    async def _end_work(self, work: asyncio.Task[None]) -> None:
+        """Cancel the work and wait for it; a candidate that was stopped renews until then.
+
+        Differs: upstream does not wait. Here outstanding bindings are finished, and another
+        scheduler must not begin before.
+        """
+        work.cancel()
+        while not work.done():
+            tick = self._tasks.start(
+                self._clock.sleep(self._retry_period_s), name="leader-election-tick"
+            )
+            await asyncio.wait({work, tick}, return_when=asyncio.FIRST_COMPLETED)
+            await _ended(tick)
+            if not work.done() and self._is_stopping and self.is_leader:
+                await self._try_acquire_or_renew()
 
     async def _release(self) -> None:
         """Release the lease if this candidate holds it.

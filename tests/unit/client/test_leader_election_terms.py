@@ -225,6 +225,34 @@ def test_stop_releases_the_lease_for_the_next_attempt_of_another_candidate() -> 
     world(play)
 
 
+def test_the_lease_is_renewed_until_the_work_has_ended() -> None:
+    async def play(clock: HandClock, server: LeaseServer) -> None:
+        async def bind_what_is_outstanding() -> None:
+            try:
+                await clock.sleep(1000)
+            finally:
+                await clock.sleep(20)
+
+        a = Candidate(clock, server, "a", work=bind_what_is_outstanding)
+        b = Candidate(clock, server, "b")
+        a.start()
+        await clock.advance(1)
+        b.start()
+        await clock.advance(3)
+        a.elector.stop()
+        await clock.advance(19.5)
+        assert a.elector.is_leader
+        assert not b.elector.is_leader
+        await clock.advance(1)
+        await a.end()
+        assert written(server)["holderIdentity"] == ""
+        await clock.advance(4.4)
+        assert b.elector.is_leader
+        await b.cancel()
+
+    world(play)
+
+
 def test_cancellation_releases_the_lease() -> None:
     async def play(clock: HandClock, server: LeaseServer) -> None:
         a = Candidate(clock, server, "a")
